@@ -22,7 +22,7 @@ use crate::sched;
 use crate::spent::Spent;
 use crate::state::{IterationSummary, LoopState};
 use crate::steering::Sender;
-use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
+use crate::tasks::{KeptTree, Landing, PlannedBlock, PlannedTask, ProvenTree, WorkBase};
 use descartes_plans::graph::TaskId;
 
 pub use decided::Decided;
@@ -271,6 +271,9 @@ pub enum Event {
         tag: String,
         /// Every task that is work.
         tasks: Vec<PlannedTask>,
+        /// Many tasks that many others depend on, written once instead of with each of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        blocks: Vec<PlannedBlock>,
         /// Gates, agents and limits that the file says otherwise than when a person started the loop:
         /// they do not hold while it runs.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -14,7 +14,9 @@ use crate::event::{Decided, Event, HostFacts, TreeFacts};
 use crate::fleet::KnownOffer;
 use crate::sandbox::{Denial, SandboxSummary};
 use crate::state::{IterationSummary, IterativeLoopState, LoopState, Spent};
-use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, TasksState, WorkBase};
+use crate::tasks::{
+    KeptTree, Landing, PlannedBlock, PlannedTask, ProvenTree, TasksState, WorkBase,
+};
 use descartes_plans::graph::TaskId;
 
 /// A loop began; `earlier` is the state file that it goes on from, where there is one.
@@ -129,8 +131,18 @@ pub fn run_started(state: &LoopState, agent: u32, facts: StartFacts) -> Decided 
 }
 
 /// The tasks of a task loop.
-pub fn tasks_planned(tag: String, tasks: Vec<PlannedTask>, held: Vec<FieldChange>) -> Decided {
-    Decided::new(Event::TasksPlanned { tag, tasks, held })
+pub fn tasks_planned(
+    tag: String,
+    tasks: Vec<PlannedTask>,
+    blocks: Vec<PlannedBlock>,
+    held: Vec<FieldChange>,
+) -> Decided {
+    Decided::new(Event::TasksPlanned {
+        tag,
+        tasks,
+        blocks,
+        held,
+    })
 }
 
 /// The loop of a task's attempts was opened.

@@ -296,8 +296,14 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 state.next_prompt.notes.retain(|note| note.id != *id);
             }
         }
-        Event::TasksPlanned { tag, tasks, held } => {
-            let changed = state.tasks.get_or_insert_default().plan(tag, tasks);
+        Event::TasksPlanned {
+            tag,
+            tasks,
+            blocks,
+            held,
+        } => {
+            let planned = state.tasks.get_or_insert_default();
+            let changed = planned.plan(tag, tasks, blocks);
             push_change(
                 state,
                 record,

@@ -395,9 +395,10 @@ impl World {
             complexity: 0,
             after: Vec::new(),
             commands: None,
+            after_blocks: Vec::new(),
         });
         let mut folded = TasksState::default();
-        folded.plan("tag", &planned.collect::<Vec<_>>());
+        folded.plan("tag", &planned.collect::<Vec<_>>(), &[]);
         for event in &self.journal {
             folded.apply(event, Timestamp::UNIX_EPOCH);
         }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use descartes_plans::graph::{
-    Frontier, Mark, Plan, Priority, Problem, TaskGraph, TaskIx, TaskNode, TaskStatus, render,
+    Frontier, Joint, Mark, Plan, Priority, Problem, TaskGraph, TaskIx, TaskNode, TaskStatus, render,
 };
 use descartes_text::finding::Place;
 use proptest::prelude::*;
@@ -192,7 +192,7 @@ fn the_frontier_moves_through_groups_and_back() {
         !frontier.is_alive(4),
         "what waits for a blocked subtask's whole is out of reach"
     );
-    assert_eq!(frontier.blockers(&plan, 4), [1]);
+    assert_eq!(frontier.blockers(&plan, 4, 9), [1]);
     frontier.set(&plan, 3, Mark::Open, &mut changed);
     assert!(frontier.is_alive(4));
     frontier.set(&plan, 3, Mark::Done, &mut changed);
@@ -265,6 +265,47 @@ fn a_plan_reads_as_mermaid() {
       classDef expanded fill:#d7aefb,color:#000
       class t1 expanded
     "##);
+}
+
+/// Two phases of so many tasks, the second behind the first.
+fn two_phases(tasks: u32) -> Plan {
+    let mut nodes: Vec<TaskNode> = (0..2 * tasks).map(|at| task(&format!("t{at}"))).collect();
+    for node in &mut nodes[tasks as usize..] {
+        node.joints.push(0);
+    }
+    let joint = Joint {
+        tasks: (0..tasks).collect(),
+        joints: Vec::new(),
+    };
+    TaskGraph::with_joints(nodes, vec![joint]).plan().unwrap()
+}
+
+#[test]
+fn arrows_of_a_large_phase_meet_in_one_point() {
+    let arrows = |tasks| {
+        let text = render::mermaid(&two_phases(tasks), &[]);
+        text.matches("-->").count()
+    };
+    assert_eq!(arrows(3), 9);
+    assert_eq!(arrows(100), 200);
+    let text = render::text(&two_phases(100), &[]);
+    assert!(
+        text.contains("t100  task t100  [pending]  after t0, t1, t2, t3, t4 and 95 more"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_ring_through_a_joint_is_told_by_its_tasks() {
+    let mut nodes = vec![task("a"), task("b").after(["c"]), task("c")];
+    nodes[2].joints.push(0);
+    let joint = Joint {
+        tasks: vec![0, 1],
+        joints: Vec::new(),
+    };
+    let graph = TaskGraph::with_joints(nodes, vec![joint]);
+    let problems: Vec<String> = graph.check().iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["dependency cycle: b → c → b"]);
 }
 
 /// Random tasks, each depending on earlier ones, now and then a part of an earlier one.

@@ -234,11 +234,13 @@ fn a_task_has_the_status_that_every_view_tells() {
         complexity: 0,
         after: Vec::new(),
         commands: None,
+        after_blocks: Vec::new(),
     };
     told(&Event::TasksPlanned {
         tag: "auth".into(),
         tasks: vec![task],
         held: Vec::new(),
+        blocks: Vec::new(),
     });
     let text = |text: &str| SqlValue::Text(text.to_owned());
     let started = |attempt| sched::Event::AttemptStarted {

@@ -1,7 +1,7 @@
 //! Plans as pictures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_plans::graph::{Plan, TaskGraph, TaskNode, TaskStatus};
+use descartes_plans::graph::{Joint, Plan, TaskGraph, TaskNode, TaskStatus};
 use descartes_views::picture::plan_svg;
 
 fn task(id: &str) -> TaskNode {
@@ -47,4 +47,21 @@ fn a_plan_is_drawn_with_a_column_for_each_wave() {
     let column_of_wave_4 = 24 + 3 * 290;
     assert!(svg.contains(&format!("<text x=\"{column_of_wave_4}\" y=\"40\"")));
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn lines_of_a_large_phase_meet_in_one_point() {
+    let lines = |tasks: u32| {
+        let mut nodes: Vec<TaskNode> = (0..2 * tasks).map(|at| task(&format!("t{at}"))).collect();
+        for node in &mut nodes[tasks as usize..] {
+            node.joints.push(0);
+        }
+        let joint = Joint {
+            tasks: (0..tasks).collect(),
+            joints: Vec::new(),
+        };
+        let plan = TaskGraph::with_joints(nodes, vec![joint]).plan().unwrap();
+        plan_svg(&plan, &[]).matches("<polyline").count()
+    };
+    assert_eq!((lines(3), lines(100)), (9, 200));
 }

@@ -169,6 +169,7 @@ fn waves_tell_label_and_bar_from_the_same_numbers() {
             task("5", 3),
             task("6", 4),
         ],
+        blocks: Vec::new(),
     }];
     events.extend(steps.map(|event| Event::Tasks {
         event: Box::new(event),
@@ -238,9 +239,10 @@ fn every_task_of_a_train_is_shown_as_being_merged() {
         complexity: 0,
         after: Vec::new(),
         commands: None,
+        after_blocks: Vec::new(),
     };
     let mut tasks = TasksState::default();
-    tasks.plan("auth", &["1", "2", "3"].map(planned));
+    tasks.plan("auth", &["1", "2", "3"].map(planned), &[]);
     let train = sched::Event::TrainStarted {
         train: 1,
         tasks: ["1", "2", "3"].map(Into::into).to_vec(),

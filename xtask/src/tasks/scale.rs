@@ -24,6 +24,7 @@ pub fn take(lab: &Lab) -> Rows {
         let ratio = (most / best, "×");
         rows.push(Row::at_most(lab.form, "M11", what, ratio, 15.0));
     }
+    rows.extend(lists(lab)?);
     for form in ["scg", "json", "roadmap", "boxes"] {
         let told = ask(&program, &["edit", form, "10000"])?;
         let (text, durable) = (numbers(&told["text_ms"]), numbers(&told["durable_ms"]));
@@ -48,6 +49,26 @@ pub fn take(lab: &Lab) -> Rows {
         rows.push(row.shown());
     }
     rows.push(noop(lab, &program)?);
+    Ok(rows)
+}
+
+/// Long lists of other tools, in every shape that once cost more than it should.
+fn lists(lab: &Lab) -> Result<Vec<Row>, Trouble> {
+    let program = build::example(lab.form, "descartes-plans", "list_scale")?;
+    let shapes = Command::new(&program).output();
+    let shapes = shapes.map_err(|error| format!("{}: {error}", program.display()))?;
+    let shapes = String::from_utf8_lossy(&shapes.stdout).into_owned();
+    let mut rows = Vec::new();
+    for shape in shapes.lines() {
+        let told = ask(&program, &[shape, "10000"])?;
+        let number = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
+        let what = format!("10,000 boxes, {shape}: recognise, read, plan, on a processor");
+        let spent = (number("ms"), "ms");
+        rows.push(Row::at_most(lab.form, "M11", what, spent, 100.0));
+        let what = format!("10,000 boxes, {shape}: memory for it");
+        let peak = (number("peak_kib") / 1024.0, "MiB");
+        rows.push(Row::at_most(lab.form, "M11", what, peak, 64.0));
+    }
     Ok(rows)
 }
 

@@ -308,6 +308,7 @@ fn prompt(
     let mut parts = Vec::new();
     for brief in briefs {
         let mut text = brief.text.clone();
+        text.name_block();
         for dependency in &mut text.dependencies {
             dependency.delivered = delivered(runner, &dependency.id);
         }

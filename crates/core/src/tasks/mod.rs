@@ -26,6 +26,7 @@ mod memory;
 mod order;
 mod orders;
 mod place;
+mod planned;
 mod prepare;
 mod prompt;
 mod reload;

@@ -6,11 +6,10 @@ use std::time::Instant;
 use descartes_kernel::edits::FieldChange;
 use descartes_kernel::fact;
 use descartes_kernel::sched::Input;
-use descartes_kernel::tasks::PlannedTask;
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 use super::asking::SourceRequest;
-use super::orders::commands;
+use super::planned::planned;
 use super::runner::Runner;
 use super::runner_state::SETTLED;
 use super::source::{Keeps, Loaded, SourceError};
@@ -24,9 +23,9 @@ impl Runner<'_> {
     }
 
     fn announce_with(&mut self, held: Vec<FieldChange>) -> Result<(), HostError> {
-        let tasks = planned(&self.loaded);
+        let (tasks, blocks) = planned(&self.loaded);
         let tag = self.config.source.tag();
-        self.d.append(fact::tasks_planned(tag, tasks, held))
+        self.d.append(fact::tasks_planned(tag, tasks, blocks, held))
     }
 
     /// Reads the file again: what others changed becomes inputs, a new shape a new plan.
@@ -191,50 +190,21 @@ impl Runner<'_> {
     }
 }
 
-fn planned(loaded: &Loaded) -> Vec<PlannedTask> {
-    let plan = &loaded.plan;
-    let waves = plan.waves().iter().enumerate();
-    waves
-        .flat_map(|(wave, tasks)| {
-            tasks.iter().map(move |task| {
-                let node = plan.graph().node(*task);
-                PlannedTask {
-                    id: node.id.clone(),
-                    title: node.title.clone(),
-                    wave: wave as u32 + 1,
-                    complexity: node.weight,
-                    after: work_before(plan, *task),
-                    commands: loaded.briefs.get(&node.id).map(commands),
-                }
-            })
-        })
-        .collect()
-}
-
-/// What a task waits for; a group stands for the tasks in it.
-fn work_before(plan: &Plan, task: TaskIx) -> Vec<TaskId> {
-    let graph = plan.graph();
-    let mut open = graph.all_dependencies(task);
-    let mut ids = Vec::new();
-    while let Some(before) = open.pop() {
-        if graph.is_work(before) {
-            ids.push(graph.node(before).id.clone());
-        }
-        open.extend(graph.subtasks(before));
-    }
-    ids.sort();
-    ids.dedup();
-    ids
-}
-
 /// Whether two plans hold the same tasks with the same ties; statuses aside.
 fn same_shape(old: &Plan, new: &Plan) -> bool {
+    if old.graph().joints() != new.graph().joints() {
+        return false;
+    }
     let (old, new) = (old.graph().nodes(), new.graph().nodes());
     let ids = |node: &descartes_plans::graph::TaskNode| -> Vec<TaskId> {
         node.dependencies.iter().map(|dep| dep.id.clone()).collect()
     };
     old.len() == new.len()
         && old.iter().zip(new).all(|(a, b)| {
-            a.id == b.id && a.parent == b.parent && a.rules == b.rules && ids(a) == ids(b)
+            a.id == b.id
+                && a.parent == b.parent
+                && a.rules == b.rules
+                && a.joints == b.joints
+                && ids(a) == ids(b)
         })
 }

@@ -83,7 +83,7 @@ pub fn all(model: &Model, stands: &KnownLoop, width: f32) -> Vec<Picture> {
     if let Some(tasks) = &stands.state.tasks {
         let lanes = stands.lanes.lanes();
         pictures.push(picture::gantt(&lanes, &clock, width));
-        pictures.push(picture::graph(&GraphTask::of_loop(tasks)));
+        pictures.push(picture::graph(&GraphTask::of_loop(tasks), &tasks.blocks));
     }
     pictures
 }

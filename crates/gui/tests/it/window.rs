@@ -339,6 +339,7 @@ fn tasks() -> Tale {
         wave,
         complexity: 3,
         after: after.iter().map(|id| (*id).into()).collect(),
+        after_blocks: Vec::new(),
     };
     let mut tale = Tale::new("auth", config());
     tale.add(Event::TasksPlanned {
@@ -351,6 +352,7 @@ fn tasks() -> Tale {
             task("4", 2, &["1", "2"]),
             task("5", 3, &["4"]),
         ],
+        blocks: Vec::new(),
     });
     let mut step = |event| {
         tale.add(Event::Tasks {

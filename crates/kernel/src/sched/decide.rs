@@ -150,8 +150,8 @@ impl Scheduler {
             (priority, std::cmp::Reverse(self.plan.tail(task)))
         };
         let better = |landing: &TaskIx| {
-            let mut next = self.frontier.released_by(&self.plan, *landing);
-            next.any(|next| key(next) < key(task))
+            let next = self.frontier.released_by(&self.plan, *landing);
+            next.into_iter().any(|next| key(next) < key(task))
         };
         let kept = landing.filter(better).count();
         let free = (0..self.config.slots)

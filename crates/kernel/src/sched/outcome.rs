@@ -8,6 +8,9 @@ use super::{BlockReason, Outcome, StopReason};
 use crate::outcome::IterativeExitReason;
 use descartes_plans::graph::{TaskId, TaskIx, TaskStatus};
 
+/// A held task names so many of the tasks that hold it: one that waits for a whole phase may have thousands.
+const BLOCKERS_NAMED: usize = 20;
+
 /// A task that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedTask {
@@ -123,7 +126,7 @@ impl Scheduler {
                 });
             }
             TaskState::Pending if !self.frontier.is_alive(task) => {
-                let by = self.frontier.blockers(&self.plan, task);
+                let by = self.frontier.blockers(&self.plan, task, BLOCKERS_NAMED);
                 let by = by.into_iter().map(|before| self.id(before)).collect();
                 account.held.push(HeldTask {
                     task: id,

@@ -26,7 +26,7 @@ pub use keeper_call::{Hurry, KeeperCall};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use state::{
-    BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt,
-    ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
+    BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedBlock, PlannedTask,
+    ProvenAt, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
 };
 pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};

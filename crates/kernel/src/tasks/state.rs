@@ -25,9 +25,21 @@ pub struct PlannedTask {
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskId>,
+    /// Blocks of the plan that it depends on as a whole, by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after_blocks: Vec<u32>,
     /// What its file has run for it: gates and agents of its own. Not told by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
+}
+
+/// Many tasks that many others depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedBlock {
+    pub tasks: Vec<TaskId>,
+    /// Blocks before this one that belong to it, by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<u32>,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -48,6 +60,9 @@ pub struct TaskEntry {
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskId>,
+    /// Blocks of the plan that it depends on as a whole, by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after_blocks: Vec<u32>,
     /// Whether its status is somebody else's mark, made while the loop ran and not proven.
     #[serde(default, skip_serializing_if = "is_false")]
     pub marked: bool,
@@ -261,6 +276,9 @@ pub struct TasksState {
     pub tasks: BTreeMap<TaskId, TaskEntry>,
     /// The order of the plan: waves one after the other.
     pub order: Vec<TaskId>,
+    /// Many tasks that many others depend on, written once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<PlannedBlock>,
     /// Waves in all.
     pub waves: u32,
     /// Tasks that agents work on.
@@ -338,8 +356,14 @@ impl TasksState {
 
     /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not
     /// as they were.
-    pub fn plan(&mut self, tag: &str, tasks: &[PlannedTask]) -> Vec<FieldChange> {
+    pub fn plan(
+        &mut self,
+        tag: &str,
+        tasks: &[PlannedTask],
+        blocks: &[PlannedBlock],
+    ) -> Vec<FieldChange> {
         let mut changed = Vec::new();
+        self.blocks = blocks.to_vec();
         let mut old = std::mem::take(&mut self.tasks);
         self.tag = tag.to_owned();
         self.order = tasks.iter().map(|task| task.id.clone()).collect();
@@ -367,6 +391,7 @@ impl TasksState {
                 status: known.as_ref().map_or(TaskStatus::Pending, |k| k.status),
                 attempts: known.as_ref().map_or(0, |known| known.attempts),
                 after: task.after.clone(),
+                after_blocks: task.after_blocks.clone(),
                 marked: known.as_ref().is_some_and(|known| known.marked),
                 commands: task.commands.clone(),
             };
@@ -377,6 +402,20 @@ impl TasksState {
         self.marked
             .retain(|entry| entry.mark != REMOVED || !tasks.contains_key(&entry.task_id));
         changed
+    }
+
+    /// The first tasks that a task depends on, those of blocks included; at most so many.
+    pub fn first_before<'a>(&'a self, entry: &'a TaskEntry, most: usize) -> Vec<&'a TaskId> {
+        let mut first: Vec<&TaskId> = entry.after.iter().take(most).collect();
+        let mut open: Vec<u32> = entry.after_blocks.iter().rev().copied().collect();
+        while let Some(block) = open.pop().and_then(|at| self.blocks.get(at as usize)) {
+            first.extend(block.tasks.iter().take(most - first.len()));
+            if first.len() >= most {
+                break;
+            }
+            open.extend(block.blocks.iter().rev());
+        }
+        first
     }
 
     /// Takes an event of the scheduler; tells whether it ends an attempt that counts.
@@ -686,8 +725,9 @@ mod tests {
             wave,
             complexity: 0,
             after: Vec::new(),
+            after_blocks: Vec::new(),
         };
-        state.plan("auth", &[task("1", 1), task("2", 1), task("3", 2)]);
+        state.plan("auth", &[task("1", 1), task("2", 1), task("3", 2)], &[]);
         state
     }
 

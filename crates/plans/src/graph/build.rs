@@ -3,12 +3,13 @@
 //! A task with subtasks is a group: its subtasks are the work. Each group has two vertices: its
 //! exit (satisfied when all subtasks are) at the task's own index, and its entrance (satisfied
 //! when what the group depends on is). Subtasks wait for the entrance, dependents for the exit;
-//! so inherited dependencies cost one edge each, and every check and plan is O(V + E).
+//! so inherited dependencies cost one edge each, and every check and plan is O(V + E). A joint is a
+//! vertex of its own, behind those of tasks and groups.
 
 use std::collections::hash_map::Entry;
 
-use super::hash::{NameMap, NameSet};
-use super::{Origin, Problem, TaskId, TaskNode, TaskStatus};
+use super::hash::NameMap;
+use super::{Joint, Origin, Problem, TaskId, TaskNode, TaskStatus};
 
 /// The position of a task in its graph.
 pub type TaskIx = u32;
@@ -60,6 +61,7 @@ pub struct TaskGraph {
     entrance: Vec<Option<u32>>,
     /// For each entrance, its task.
     groups: Vec<TaskIx>,
+    pub(super) joints: Vec<Joint>,
     pub(super) preds: Edges,
     pub(super) succs: Edges,
     pub(super) problems: Vec<Problem>,
@@ -78,14 +80,31 @@ impl TaskGraph {
     /// the tasks of all dependencies, one after the other. Names are dear to look up in large
     /// graphs.
     pub fn resolved(nodes: Vec<TaskNode>, targets: &[Option<TaskIx>]) -> Self {
+        Self::build(nodes, targets, Vec::new())
+    }
+
+    /// As [`TaskGraph::new`], with joints for tasks that wait for many others at once.
+    pub fn with_joints(nodes: Vec<TaskNode>, joints: Vec<Joint>) -> Self {
+        Self::build(nodes, &[], joints)
+    }
+
+    /// The same graph with other tasks in the places of its own.
+    #[must_use]
+    pub fn with_nodes(&self, nodes: Vec<TaskNode>) -> Self {
+        Self::with_joints(nodes, self.joints.clone())
+    }
+
+    fn build(nodes: Vec<TaskNode>, targets: &[Option<TaskIx>], joints: Vec<Joint>) -> Self {
         let mut problems = Vec::new();
         let index = index_of(&nodes, &mut problems);
         let own = resolve_dependencies(&nodes, &index, targets, &mut problems);
         let (parent, family) = resolve_parents(&nodes, &index, &mut problems);
         let children = Edges::group(nodes.len(), &family);
         let (entrance, groups) = entrances(nodes.len(), &children);
-        let pairs = vertex_edges(&own, &children, &parent, &entrance);
-        let vertices = nodes.len() + groups.len();
+        let mut pairs = vertex_edges(&own, &children, &parent, &entrance);
+        let first_joint = nodes.len() + groups.len();
+        add_joint_edges(&nodes, &joints, &entrance, first_joint as u32, &mut pairs);
+        let vertices = first_joint + joints.len();
         let preds = Edges::group(vertices, &pairs);
         let reversed: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (*to, *from)).collect();
         let succs = Edges::group(vertices, &reversed);
@@ -97,6 +116,7 @@ impl TaskGraph {
             parent,
             entrance,
             groups,
+            joints,
             preds,
             succs,
             problems,
@@ -117,7 +137,7 @@ impl TaskGraph {
         self.index.get(id).copied()
     }
 
-    /// What a task itself depends on, without what it inherits.
+    /// What a task itself names, without what it inherits and what stands before its joints.
     pub fn dependencies(&self, task: TaskIx) -> &[TaskIx] {
         self.own.of(task)
     }
@@ -137,35 +157,26 @@ impl TaskGraph {
         self.entrance[task as usize].is_none() && self.node(task).origin == Origin::Own
     }
 
-    /// What a task depends on, with what it inherits from the tasks that it is a part of.
-    pub fn all_dependencies(&self, task: TaskIx) -> Vec<TaskIx> {
-        let mut all = Vec::new();
-        let mut next = Some(task);
-        // A chain of parents cannot be longer than the graph, even where it is a ring.
-        for _ in 0..self.nodes.len() {
-            let Some(current) = next else { break };
-            all.extend(
-                self.dependencies(current)
-                    .iter()
-                    .filter(|dep| **dep != task),
-            );
-            next = self.parent(current);
-        }
-        let mut seen = NameSet::default();
-        all.retain(|dep| seen.insert(*dep));
-        all
-    }
-
     pub(super) fn vertices(&self) -> usize {
-        self.nodes.len() + self.groups.len()
+        self.nodes.len() + self.groups.len() + self.joints.len()
     }
 
-    /// The task that a vertex belongs to.
-    pub(super) fn task_of(&self, vertex: u32) -> TaskIx {
+    /// The task that a vertex belongs to; none for a joint.
+    pub(super) fn task_of(&self, vertex: u32) -> Option<TaskIx> {
         match (vertex as usize).checked_sub(self.nodes.len()) {
-            Some(group) => self.groups[group],
-            None => vertex,
+            Some(group) => self.groups.get(group).copied(),
+            None => Some(vertex),
         }
+    }
+
+    /// The vertex of a joint.
+    pub(super) fn joint_vertex(&self, joint: u32) -> u32 {
+        (self.nodes.len() + self.groups.len()) as u32 + joint
+    }
+
+    /// Whether a vertex is a joint.
+    pub(super) fn is_joint(&self, vertex: u32) -> bool {
+        vertex >= self.joint_vertex(0)
     }
 
     /// Whether a vertex is a task of its own, rather than a group's entrance or exit.
@@ -306,4 +317,22 @@ fn vertex_edges(
         pairs.extend(children.of(task).iter().map(|child| (task, *child)));
     }
     pairs
+}
+
+/// Pairs of tasks that wait for joints, and of joints with what they wait for.
+fn add_joint_edges(
+    nodes: &[TaskNode],
+    joints: &[Joint],
+    entrance: &[Option<u32>],
+    first: u32,
+    pairs: &mut Vec<(u32, u32)>,
+) {
+    for (joint, at) in joints.iter().zip(first..) {
+        pairs.extend(joint.tasks.iter().map(|task| (at, *task)));
+        pairs.extend(joint.joints.iter().map(|before| (at, first + before)));
+    }
+    for (task, node) in nodes.iter().enumerate() {
+        let start = entrance[task].unwrap_or(task as u32);
+        pairs.extend(node.joints.iter().map(|joint| (start, first + joint)));
+    }
 }

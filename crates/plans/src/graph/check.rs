@@ -53,7 +53,8 @@ impl TaskGraph {
         let start = knot
             .iter()
             .copied()
-            .min_by_key(|v| (self.task_of(*v), *v))
+            // Behind every joint there are tasks: a ring begins with one.
+            .min_by_key(|v| (self.task_of(*v).unwrap_or(u32::MAX), *v))
             .unwrap_or(0);
         let inside = |vertex: u32| knot_of[vertex as usize] == knot_of[start as usize];
         let mut came_from = NameMap::from_iter([(start, start)]);
@@ -83,12 +84,16 @@ impl TaskGraph {
     }
 
     fn cycle_of(&self, ring: &[u32], knot: &[u32]) -> Problem {
-        let mut path: Vec<u32> = ring.iter().map(|vertex| self.task_of(*vertex)).collect();
+        let tasks = |vertices: &[u32]| -> Vec<u32> {
+            let tasks = vertices.iter().filter_map(|vertex| self.task_of(*vertex));
+            tasks.collect()
+        };
+        let mut path = tasks(ring);
         path.dedup();
         if path.len() > 1 && path.first() == path.last() {
             path.pop();
         }
-        let mut tasks: Vec<u32> = knot.iter().map(|vertex| self.task_of(*vertex)).collect();
+        let mut tasks = tasks(knot);
         tasks.sort_unstable();
         tasks.dedup();
         Problem::Cycle {

@@ -1,5 +1,6 @@
 //! Which tasks may start now, kept up to date as tasks are done, blocked or taken up again.
 
+use super::hash::NameSet;
 use super::{Origin, Plan, TaskIx};
 
 /// What is known about a task.
@@ -130,19 +131,35 @@ impl Frontier {
     }
 
     /// The open tasks that wait for this one alone, leaving aside those behind whole groups.
-    pub fn released_by(&self, plan: &Plan, task: TaskIx) -> impl Iterator<Item = TaskIx> {
-        let waits = |after: &TaskIx| {
-            let is_open = self.marks.get(*after as usize) == Some(&Mark::Open);
-            is_open && self.unmet[*after as usize] == 1 && plan.graph().is_leaf(*after)
-        };
-        plan.graph().succs.of(task).iter().copied().filter(waits)
+    pub fn released_by(&self, plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
+        let graph = plan.graph();
+        let mut released = Vec::new();
+        let mut open = vec![task];
+        while let Some(vertex) = open.pop() {
+            let behind = graph.succs.of(vertex).iter().copied();
+            for after in behind.filter(|after| self.unmet[*after as usize] == 1) {
+                let is_open = self.marks.get(after as usize) == Some(&Mark::Open);
+                match graph.is_joint(after) {
+                    true => open.push(after),
+                    false if is_open && graph.is_leaf(after) => released.push(after),
+                    false => {}
+                }
+            }
+        }
+        released
     }
 
-    /// The tasks right before this one that are out of reach or never come.
-    pub fn blockers(&self, plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
-        let all = plan.graph().all_dependencies(task);
-        all.into_iter()
-            .filter(|before| self.hopeless[*before as usize])
+    /// The tasks right before this one that are out of reach or never come, at most so many.
+    pub fn blockers(&self, plan: &Plan, task: TaskIx, most: usize) -> Vec<TaskIx> {
+        let graph = plan.graph();
+        let is_hopeless = |vertex: u32| self.hopeless[vertex as usize];
+        let joints = graph.all_joints(task).into_iter();
+        let stuck = joints.filter(|joint| is_hopeless(graph.joint_vertex(*joint)));
+        let behind_joints = stuck.flat_map(|joint| graph.before_joint(joint));
+        let mut seen = NameSet::default();
+        let all = behind_joints.chain(graph.named_dependencies(task));
+        all.filter(|before| is_hopeless(*before) && seen.insert(*before))
+            .take(most)
             .collect()
     }
 }

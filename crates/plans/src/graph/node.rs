@@ -196,6 +196,8 @@ pub struct TaskNode {
     pub weight: u32,
     /// What must be done first.
     pub dependencies: Vec<Dependency>,
+    /// Joints of the graph that must be satisfied first, by position.
+    pub joints: Vec<u32>,
     /// The task that it is a part of.
     pub parent: Option<TaskId>,
     /// The agent it asks for; tasks of one agent wait together for that agent's limits.
@@ -218,6 +220,7 @@ impl TaskNode {
             priority: Priority::Medium,
             weight: 1,
             dependencies: Vec::new(),
+            joints: Vec::new(),
             parent: None,
             agent: None,
             rules: Rules::default(),

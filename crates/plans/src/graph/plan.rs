@@ -135,7 +135,9 @@ impl Plan {
         let mut statuses: Vec<TaskStatus> = graph.nodes().iter().map(|node| node.status).collect();
         let mut above = vec![None; graph.vertices()];
         for vertex in self.order.iter().copied() {
-            let task = graph.task_of(vertex);
+            let Some(task) = graph.task_of(vertex) else {
+                continue;
+            };
             let inherited = graph
                 .parent(task)
                 .and_then(|parent| graph.entrance(parent))
@@ -158,6 +160,15 @@ impl Plan {
     /// The vertices, each after what it waits for.
     pub(super) fn order(&self) -> &[u32] {
         &self.order
+    }
+
+    /// The joints of the graph, each after those that it waits for.
+    pub fn joints(&self) -> impl Iterator<Item = u32> + '_ {
+        let first = self.graph.joint_vertex(0);
+        let order = self.order.iter().copied();
+        order
+            .filter(move |vertex| *vertex >= first)
+            .map(move |vertex| vertex - first)
     }
 
     /// Tasks of other tags that work of this one waits for.

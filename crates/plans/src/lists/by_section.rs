@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::blocks::TaskBlock;
 use super::model::{ListOptions, ListTask, TaskList};
-use super::order::break_cycles;
+use super::order::ListOrder;
 use crate::graph::TaskStatus;
 
 /// The same list with one task for each section.
@@ -13,13 +14,17 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         ..list.clone()
     };
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut section_of: HashMap<String, String> = HashMap::new();
+    let mut parts: Vec<Vec<&ListTask>> = Vec::new();
+    // By position in the list.
+    let mut section_of: Vec<u32> = Vec::new();
     let skipped = |task: &ListTask| {
         (task.optional && !options.optional) || (task.human.is_some() && options.skip_human)
     };
     for task in &list.tasks {
         if skipped(task) {
+            section_of.push(merged.tasks.len() as u32);
             merged.tasks.push(task.clone());
+            parts.push(vec![task]);
             continue;
         }
         let section = task.section.clone().unwrap_or_default();
@@ -27,32 +32,64 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
             true => (task.id.clone(), task.title.clone()),
             false => (section.id, section.title),
         };
-        section_of.insert(task.id.clone(), id.clone());
         let at = *places.entry(id.clone()).or_insert_with(|| {
-            merged.tasks.push(ListTask {
-                id,
-                has_own_id: true,
-                title,
-                status: TaskStatus::Done,
-                file: task.file,
-                line: task.line,
-                ..ListTask::default()
-            });
+            merged.tasks.push(empty_section(id, title, task));
+            parts.push(Vec::new());
             merged.tasks.len() - 1
         });
+        section_of.push(at as u32);
         add(&mut merged.tasks[at], task);
+        if !task.container {
+            parts[at].push(task);
+        }
     }
-    for task in &mut merged.tasks {
-        let id = task.id.clone();
-        let mut seen = HashSet::new();
-        let depends = std::mem::take(&mut task.depends).into_iter();
-        let depends = depends.map(|on| section_of.get(&on).cloned().unwrap_or(on));
-        task.depends = depends
-            .filter(|on| *on != id && seen.insert(on.clone()))
-            .collect();
+    let places: HashMap<&str, usize> = {
+        let all = list.tasks.iter().enumerate();
+        all.map(|(at, task)| (task.id.as_str(), at)).collect()
+    };
+    let mut order = ListOrder::new(&merged);
+    let mut blocks: HashMap<(usize, usize), TaskBlock> = HashMap::new();
+    let section_block = |block: &TaskBlock| {
+        let sections = block.positions().iter();
+        TaskBlock::of(sections.map(|at| section_of[*at as usize]).collect())
+    };
+    for (at, parts) in parts.iter().enumerate() {
+        let at = at as u32;
+        let own = parts.iter().filter_map(|task| task.block.as_ref());
+        let mut own: Vec<&TaskBlock> = own.collect();
+        own.dedup_by_key(|block| block.key());
+        let named = parts.iter().flat_map(|task| &task.depends);
+        let named = named.filter_map(|on| places.get(on.as_str()));
+        let mut named: Vec<u32> = named.map(|before| section_of[*before]).collect();
+        let mut shared = None;
+        for block in own {
+            let known = blocks.entry(block.key());
+            let block = known.or_insert_with(|| section_block(block));
+            match block.positions().len() > 1 && !block.contains(at) && shared.is_none() {
+                true => shared = Some(block.clone()),
+                false => named.extend(block.positions()),
+            }
+        }
+        let mut seen = HashSet::from([at]);
+        named.retain(|before| {
+            seen.insert(*before) && !shared.as_ref().is_some_and(|all| all.contains(*before))
+        });
+        order.set_with(at as usize, shared, named);
     }
-    break_cycles(&mut merged);
+    order.finish(&mut merged);
     merged
+}
+
+fn empty_section(id: String, title: String, first: &ListTask) -> ListTask {
+    ListTask {
+        id,
+        has_own_id: true,
+        title,
+        status: TaskStatus::Done,
+        file: first.file,
+        line: first.line,
+        ..ListTask::default()
+    }
 }
 
 fn add(section: &mut ListTask, task: &ListTask) {
@@ -60,7 +97,6 @@ fn add(section: &mut ListTask, task: &ListTask) {
     if task.container {
         return;
     }
-    section.depends.extend(task.depends.iter().cloned());
     section.unknown.extend(task.unknown.iter().cloned());
     section.refers_to.extend(task.refers_to.iter().cloned());
     section.gates.extend(task.gates.iter().cloned());

@@ -7,7 +7,7 @@ use super::format::ListFormat;
 use super::front_matter::{Field, FrontMatter};
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListFile, ListTask, Mark, TaskList};
-use super::order::add_unordered;
+use super::order::ListOrder;
 use crate::graph::{Priority, TaskStatus, natural_cmp};
 use crate::roadmap::lines::lines;
 
@@ -322,5 +322,7 @@ fn resolve(list: &mut TaskList, rows: Vec<TaskLinks>) {
         edges.push((id, conflicts.collect()));
     }
     // Files stand in no order.
-    add_unordered(list, edges);
+    let mut order = ListOrder::new(list);
+    order.add_unordered(list, edges);
+    order.finish(list);
 }

@@ -45,7 +45,9 @@ pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
             continue;
         }
         let same = by_title.get_mut(task.title.as_str());
-        let same = same.and_then(|ids| ids.iter().find(|id| !taken.contains(**id)).copied());
+        // What is taken stays so: nobody has to look at it again.
+        let same = same
+            .and_then(|ids| std::iter::from_fn(|| ids.pop_front()).find(|id| !taken.contains(*id)));
         if let Some(id) = same {
             new_ids[at] = Some(id.to_owned());
             taken.insert(id.to_owned());

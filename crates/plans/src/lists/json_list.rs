@@ -1,7 +1,6 @@
 //! Lists in JSON: stories with `passes`, and Task Master's tasks. Values are changed where they stand.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -108,9 +107,4 @@ fn plain(value: &Value) -> Option<String> {
         _ => return None,
     };
     (!text.is_empty()).then_some(text)
-}
-
-/// Splits dependencies into those that are in the list and others.
-pub(super) fn known_of(wanted: Vec<String>, ids: &HashSet<String>) -> (Vec<String>, Vec<String>) {
-    wanted.into_iter().partition(|id| ids.contains(id))
 }

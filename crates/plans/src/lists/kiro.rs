@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::blocks::RunPart;
 use super::boxes::Document;
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
-use super::model::{ListSection, ListTask, TaskList};
+use super::model::{ListSection, TaskList};
 use super::openspec::number_length;
-use super::order::{FileOrder, add_named};
+use super::order::{FileOrder, ListOrder};
 use super::spec_kit;
 use crate::roadmap::lines::LineKind;
 
@@ -41,15 +42,17 @@ pub(super) fn read(text: &str) -> TaskList {
     if let Some(first) = doc.items.first() {
         list.introduction = doc.text_before(first.checkbox.line);
     }
+    let mut order = ListOrder::new(&list);
     match waves(&doc) {
-        Some(waves) => order_by_waves(&mut list, &waves),
-        None => order_by_file(&mut list, &rows),
+        Some(waves) => order_by_waves(&mut list, &mut order, &waves),
+        None => order_by_file(&list, &mut order, &rows),
     }
     let named = list.tasks.iter().zip(rows);
     let named = named
         .map(|(task, row)| (task.id.clone(), row.named))
         .collect();
-    add_named(&mut list, named);
+    order.add_named(&mut list, named);
+    order.finish(&mut list);
     list
 }
 
@@ -188,78 +191,77 @@ fn id_of(value: &Value) -> Option<String> {
 }
 
 /// Tasks of a wave wait for the wave before; a task outside the graph for all before it in the file.
-fn order_by_waves(list: &mut TaskList, waves: &[Vec<String>]) {
-    let mut placed: HashSet<String> = HashSet::new();
-    let mut before: Vec<String> = Vec::new();
-    let mut unknown: Vec<String> = Vec::new();
+fn order_by_waves(list: &mut TaskList, order: &mut ListOrder, waves: &[Vec<String>]) {
+    let leaves = leaves(list);
+    let mut placed = vec![false; list.tasks.len()];
+    let mut before = RunPart::default();
     for wave in waves {
-        let mut here: Vec<String> = Vec::new();
+        let mut here: Vec<u32> = Vec::new();
         for id in wave {
-            let leaves = leaves_of(list, id);
-            if leaves.is_empty() {
-                unknown.push(id.clone());
-            }
-            let mut order = FileOrder::after(before.clone());
-            for at in leaves {
-                let task = &mut list.tasks[at];
-                if placed.contains(&task.id) {
+            let Some(leaves) = leaves.get(id.as_str()) else {
+                let message =
+                    format!("the dependency graph names `{id}`, which is not in the list");
+                list.warn(0, message);
+                continue;
+            };
+            // The parts of a parent one after the other.
+            let mut inside = FileOrder::after(before.clone());
+            let mut last = None;
+            for at in leaves.iter().copied() {
+                if std::mem::replace(&mut placed[at], true) {
                     continue;
                 }
-                task.depends = order.entrance(false);
-                placed.insert(task.id.clone());
-                if !task.optional {
-                    order.next(&task.id, false);
+                order.set(at, inside.entrance(false));
+                if !list.tasks[at].optional {
+                    inside.next(at, false);
+                    last = Some(at as u32);
                 }
             }
-            let end = order.end();
-            here.extend(end.into_iter().filter(|id| !before.contains(id)));
+            here.extend(last);
         }
         if !here.is_empty() {
-            before = here;
+            here.sort_unstable();
+            before = RunPart::of(here);
         }
     }
-    for id in unknown {
-        list.warn(
-            0,
-            format!("the dependency graph names `{id}`, which is not in the list"),
-        );
-    }
-    order_the_rest(list, &placed);
+    order_the_rest(list, order, &placed);
 }
 
-fn order_the_rest(list: &mut TaskList, placed: &HashSet<String>) {
-    let mut seen: Vec<String> = Vec::new();
-    for task in list.tasks.iter_mut().filter(|task| !task.container) {
-        if !placed.contains(&task.id) {
-            task.depends.clone_from(&seen);
+fn order_the_rest(list: &TaskList, order: &mut ListOrder, placed: &[bool]) {
+    let mut seen = RunPart::default();
+    for (at, task) in list.tasks.iter().enumerate() {
+        if task.container {
+            continue;
+        }
+        if !placed[at] {
+            order.set(at, seen.clone());
             if !task.optional {
                 // It waits for all before it, so whoever waits for it does too.
-                seen.clear();
+                seen = RunPart::default();
             }
         }
         if !task.optional {
-            seen.push(task.id.clone());
+            seen.extend([at as u32]);
         }
     }
 }
 
-/// The tasks that a number stands for: itself, or the parts of a parent.
-fn leaves_of(list: &TaskList, id: &str) -> Vec<usize> {
-    let is_part = |task: &ListTask| {
-        task.id == id
-            || task
-                .id
-                .strip_prefix(id)
-                .is_some_and(|rest| rest.starts_with('.'))
-    };
+/// The tasks that each number stands for: itself, or the parts of a parent.
+fn leaves(list: &TaskList) -> HashMap<String, Vec<usize>> {
+    let mut leaves: HashMap<String, Vec<usize>> = HashMap::new();
     let all = list.tasks.iter().enumerate();
-    all.filter(|(_, task)| !task.container && is_part(task))
-        .map(|(at, _)| at)
-        .collect()
+    for (at, task) in all.filter(|(_, task)| !task.container) {
+        let mut number = Some(task.id.as_str());
+        while let Some(id) = number {
+            leaves.entry(id.to_owned()).or_default().push(at);
+            number = id.rsplit_once('.').map(|(above, _)| above);
+        }
+    }
+    leaves
 }
 
 /// Parents one after the other, unless they say `(P)`; in a parent its parts likewise.
-fn order_by_file(list: &mut TaskList, rows: &[TaskFlags]) {
+fn order_by_file(list: &TaskList, order: &mut ListOrder, rows: &[TaskFlags]) {
     let major = |id: &str| id.split('.').next().unwrap_or(id).to_owned();
     let mut outer = FileOrder::default();
     let mut at = 0;
@@ -272,13 +274,13 @@ fn order_by_file(list: &mut TaskList, rows: &[TaskFlags]) {
         let alone = end == at + 1;
         let is_parallel = parallel || (alone && rows[at].parallel);
         let mut inner = FileOrder::after(outer.entrance(is_parallel));
-        let group = list.tasks[at..end].iter_mut().zip(&rows[at..end]);
-        for (task, flags) in group.filter(|(task, _)| !task.container) {
-            let beside = flags.parallel && !alone;
-            task.depends = match task.optional {
+        for at in (at..end).filter(|at| !list.tasks[*at].container) {
+            let beside = rows[at].parallel && !alone;
+            let before = match list.tasks[at].optional {
                 true => inner.entrance(beside),
-                false => inner.next(&task.id, beside),
+                false => inner.next(at, beside),
             };
+            order.set(at, before);
         }
         outer.next_as(inner.end(), is_parallel);
         at = end;

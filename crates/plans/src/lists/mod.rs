@@ -15,10 +15,12 @@
 //! assert_eq!(changed[0].text, "- [x] 1.1 Parse\n- [ ] 1.2 Print\n");
 //! ```
 
+mod blocks;
 mod bmad;
 mod boxes;
 mod by_section;
 mod checklist;
+mod cycles;
 mod file_tasks;
 mod format;
 mod front_matter;
@@ -41,6 +43,7 @@ mod task_master;
 mod ticks;
 pub mod trackers;
 
+pub use blocks::TaskBlock;
 pub use boxes::open_boxes;
 pub use format::{ListFormat, name_of};
 pub use identity::KnownTask;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::blocks::TaskBlock;
 use super::format::ListFormat;
 use crate::graph::{Priority, TaskStatus};
 use descartes_text::finding::{Finding, Place};
@@ -47,6 +48,14 @@ impl TaskList {
         self.tasks.iter().find(|task| task.id == id)
     }
 
+    /// The ids of all that a task waits for.
+    pub fn depends_of<'a>(&'a self, task: &'a ListTask) -> impl Iterator<Item = &'a str> {
+        let block = task.block.iter().flat_map(|block| block.positions());
+        let block = block.filter_map(|at| self.tasks.get(*at as usize));
+        let block = block.map(|before| before.id.as_str());
+        block.chain(task.depends.iter().map(String::as_str))
+    }
+
     pub(super) fn warn(&mut self, line: u32, message: impl Into<String>) {
         self.findings
             .push(Finding::warning(Place::line(line), message.into()));
@@ -76,8 +85,11 @@ pub struct ListTask {
     /// What stands under it.
     pub body: String,
     pub status: TaskStatus,
-    /// What must be done first, by id.
+    /// What must be done first, by id; [`TaskList::depends_of`] has those of the block too.
     pub depends: Vec<String>,
+    /// Tasks that must all be done first, shared by all who wait for them: with an edge for each pair,
+    /// two phases of a thousand tasks would have a million.
+    pub block: Option<TaskBlock>,
     /// What it waits for and what is not in the list.
     pub unknown: Vec<String>,
     /// The file says that it may be left out.

@@ -1,9 +1,70 @@
 //! The order in which a file's tasks are done, as dependencies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::model::{ListOptions, TaskList};
-use crate::graph::Problem;
+use super::blocks::{FinishedRuns, RunPart, TaskBlock};
+use super::cycles::{break_cycles, break_group_cycles};
+use super::model::{ListTask, TaskList};
+
+/// What a task waits for, by position in the list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskWaits {
+    pub(super) block: Option<TaskBlock>,
+    pub(super) tasks: Vec<u32>,
+}
+
+impl TaskWaits {
+    /// Waits for all of them.
+    fn after(tasks: Vec<u32>) -> Self {
+        match tasks.len() {
+            0 | 1 => Self { block: None, tasks },
+            _ => Self {
+                block: Some(TaskBlock::of(tasks)),
+                tasks: Vec::new(),
+            },
+        }
+    }
+
+    /// Everything that it waits for.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let block = self.block.iter().flat_map(TaskBlock::positions);
+        block.chain(&self.tasks).copied()
+    }
+
+    /// The one at a place of [`TaskWaits::iter`].
+    pub(super) fn get(&self, at: usize) -> Option<u32> {
+        let block = self.block.as_ref().map_or(&[][..], TaskBlock::positions);
+        match block.get(at) {
+            Some(task) => Some(*task),
+            None => self.tasks.get(at - block.len()).copied(),
+        }
+    }
+
+    pub(super) fn contains(&self, task: u32) -> bool {
+        holds(self.block.as_ref(), task) || self.tasks.contains(&task)
+    }
+
+    /// Takes out one task.
+    pub(super) fn remove(&mut self, task: u32) {
+        self.tasks.retain(|other| *other != task);
+        if holds(self.block.as_ref(), task)
+            && let Some(block) = self.block.take()
+        {
+            let rest = block
+                .positions()
+                .iter()
+                .copied()
+                .filter(|other| *other != task);
+            let rest = Self::after(rest.collect());
+            self.block = rest.block;
+            self.tasks.splice(0..0, rest.tasks);
+        }
+    }
+}
+
+fn holds(block: Option<&TaskBlock>, task: u32) -> bool {
+    block.is_some_and(|block| block.contains(task))
+}
 
 /// What the next task waits for, while a file is read from top to bottom.
 ///
@@ -12,55 +73,55 @@ use crate::graph::Problem;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileOrder {
     /// What a task that runs alone waits for.
-    tail: Vec<String>,
+    tail: RunPart,
     /// What a parallel task waits for.
-    base: Vec<String>,
+    base: RunPart,
     in_run: bool,
 }
 
 impl FileOrder {
     /// Begins behind other tasks.
-    pub(super) fn after(tasks: Vec<String>) -> Self {
+    pub(super) fn after(tasks: RunPart) -> Self {
         Self {
-            base: tasks.clone(),
-            tail: tasks,
+            tail: tasks.clone(),
+            base: tasks,
             in_run: false,
         }
     }
 
     /// Everything so far is done before anything that follows.
     pub(super) fn barrier(&mut self) {
-        self.base.clone_from(&self.tail);
+        self.base = self.tail.clone();
         self.in_run = false;
     }
 
     /// The next task; answers what it waits for.
-    pub(super) fn next(&mut self, id: &str, parallel: bool) -> Vec<String> {
-        self.next_as(vec![id.to_owned()], parallel)
+    pub(super) fn next(&mut self, task: usize, parallel: bool) -> RunPart {
+        self.next_as(vec![task as u32], parallel)
     }
 
     /// The next tasks, as one.
-    pub(super) fn next_as(&mut self, ends: Vec<String>, parallel: bool) -> Vec<String> {
+    pub(super) fn next_as(&mut self, ends: Vec<u32>, parallel: bool) -> RunPart {
         if !parallel {
-            let before = std::mem::replace(&mut self.tail, ends);
+            let before = std::mem::replace(&mut self.tail, RunPart::of(ends));
             self.barrier();
             return before;
         }
         match self.in_run {
             true => self.tail.extend(ends),
-            false => self.tail = ends,
+            false => self.tail = RunPart::of(ends),
         }
         self.in_run = true;
         self.base.clone()
     }
 
     /// What is done when all of it is.
-    pub(super) fn end(self) -> Vec<String> {
-        self.tail
+    pub(super) fn end(self) -> Vec<u32> {
+        self.tail.to_vec()
     }
 
     /// What the next task would wait for.
-    pub(super) fn entrance(&self, parallel: bool) -> Vec<String> {
+    pub(super) fn entrance(&self, parallel: bool) -> RunPart {
         match parallel {
             true => self.base.clone(),
             false => self.tail.clone(),
@@ -68,175 +129,221 @@ impl FileOrder {
     }
 }
 
-/// Every task waits for the one before it.
-pub(super) fn chain(list: &mut TaskList) {
-    let mut before: Vec<String> = Vec::new();
-    for task in list.tasks.iter_mut().filter(|task| !task.container) {
-        task.depends = match task.optional {
-            true => before.clone(),
-            false => std::mem::replace(&mut before, vec![task.id.clone()]),
-        };
-    }
+/// Of blocks, so much is copied for tasks that wait for later ones. Nobody writes a list that needs
+/// more; past it such a dependency is left out.
+const MOST_COPIED: usize = 2_000_000;
+
+/// What each task of a list waits for, while that is found out.
+pub(super) struct ListOrder {
+    waits: Vec<TaskWaits>,
+    /// What was set while runs could still grow.
+    set: Vec<(usize, RunPart)>,
+    /// Positions that were copied for tasks that wait for later ones.
+    copied: usize,
+    places: HashMap<String, u32>,
 }
 
-/// Adds dependencies that the text names. Where one names a task further down, it holds and the
-/// order of the file does not; ids that are not in the list are kept apart.
-pub(super) fn add_named(list: &mut TaskList, named: Vec<(String, Vec<String>)>) {
-    let ids: HashSet<String> = list.tasks.iter().map(|task| task.id.clone()).collect();
-    let places: HashMap<String, usize> = positions(list);
-    for (id, on) in named {
-        let Some(at) = places.get(&id).copied() else {
-            continue;
-        };
-        for wanted in on {
-            if wanted == id {
-                continue;
-            }
-            if !ids.contains(&wanted) {
-                let line = list.tasks[at].line;
-                list.warn(
-                    line,
-                    format!(
-                        "task `{id}` depends on `{wanted}`, which is not in the list: it is held"
-                    ),
-                );
-                list.tasks[at].unknown.push(wanted);
-                continue;
-            }
-            if places.get(&wanted).is_some_and(|other| *other > at) {
-                forward(list, at, &wanted);
-            }
-            let depends = &mut list.tasks[at].depends;
-            if !depends.contains(&wanted) {
-                depends.push(wanted);
-            }
+impl ListOrder {
+    /// Nobody waits for anybody yet.
+    pub(super) fn new(list: &TaskList) -> Self {
+        let all = list.tasks.iter().zip(0..);
+        Self {
+            waits: vec![TaskWaits::default(); list.tasks.len()],
+            set: Vec::new(),
+            copied: 0,
+            places: all.map(|(task, at)| (task.id.clone(), at)).collect(),
         }
     }
-    break_cycles(list);
-}
 
-/// Adds dependencies of tasks that stand in no order: each may wait for any other.
-pub(super) fn add_unordered(list: &mut TaskList, edges: Vec<(String, Vec<String>)>) {
-    let places = positions(list);
-    let mut unknown = Vec::new();
-    for (id, on) in edges {
-        let Some(at) = places.get(&id).copied() else {
-            continue;
-        };
-        let (found, strange): (Vec<String>, Vec<String>) =
-            on.into_iter().partition(|on| places.contains_key(on));
-        let depends = &mut list.tasks[at].depends;
-        for on in found.into_iter().filter(|on| *on != id) {
-            if !depends.contains(&on) {
-                depends.push(on);
-            }
-        }
-        if !strange.is_empty() {
-            unknown.push((id, strange));
+    /// The position of a task.
+    pub(super) fn place(&self, id: &str) -> Option<u32> {
+        self.places.get(id).copied()
+    }
+
+    /// The task at a position waits for these alone.
+    pub(super) fn set(&mut self, at: usize, after: RunPart) {
+        self.set.push((at, after));
+    }
+
+    /// The same, some of them one by one.
+    pub(super) fn set_with(&mut self, at: usize, block: Option<TaskBlock>, tasks: Vec<u32>) {
+        self.waits[at] = TaskWaits { block, tasks };
+    }
+
+    /// From here on no run grows.
+    fn settle(&mut self) {
+        let mut finished = FinishedRuns::default();
+        for (at, part) in std::mem::take(&mut self.set) {
+            self.waits[at] = match finished.block(&part) {
+                Ok(block) => TaskWaits {
+                    block: Some(block),
+                    tasks: Vec::new(),
+                },
+                Err(one) => TaskWaits::after(one.into_iter().collect()),
+            };
         }
     }
-    add_named(list, unknown);
-}
 
-fn positions(list: &TaskList) -> HashMap<String, usize> {
-    let all = list.tasks.iter().enumerate();
-    all.map(|(at, task)| (task.id.clone(), at)).collect()
-}
-
-/// The task at `at` waits for one further down: whoever waited for it by the order of the file, up
-/// to that one, waits for what it waited for.
-fn forward(list: &mut TaskList, at: usize, wanted: &str) {
-    let (id, line) = (list.tasks[at].id.clone(), list.tasks[at].line);
-    list.warn(
-        line,
-        format!(
-            "task `{id}` depends on `{wanted}`, which stands further down: it is done after it"
-        ),
-    );
-    let before = list.tasks[at].depends.clone();
-    let end = positions(list).get(wanted).copied().unwrap_or(at);
-    for task in &mut list.tasks[at + 1..=end] {
-        if let Some(found) = task.depends.iter().position(|on| *on == id) {
-            task.depends.remove(found);
-            let more = before.iter().filter(|on| !task.depends.contains(on));
-            let more: Vec<String> = more.cloned().collect();
-            task.depends.extend(more);
-        }
-    }
-}
-
-/// A dependency that closes a circle is left out and said: lists are written by hand and by models.
-pub(super) fn break_cycles(list: &mut TaskList) {
-    let places = positions(list);
-    let mut state = vec![0_u8; list.tasks.len()];
-    let mut cut: Vec<(usize, String)> = Vec::new();
-    for start in 0..list.tasks.len() {
-        if state[start] != 0 {
-            continue;
-        }
-        // Depth first, without recursion: files have thousands of tasks.
-        let mut path = vec![(start, 0_usize)];
-        state[start] = 1;
-        while let Some((at, next)) = path.pop() {
-            let Some(on) = list.tasks[at].depends.get(next) else {
-                state[at] = 2;
+    /// Adds dependencies that the text names. Where one names a task further down, it holds and the
+    /// order of the file does not; ids that are not in the list are kept apart.
+    pub(super) fn add_named(&mut self, list: &mut TaskList, named: Vec<(String, Vec<String>)>) {
+        self.settle();
+        for (id, on) in named {
+            let Some(at) = self.place(&id) else {
                 continue;
             };
-            path.push((at, next + 1));
-            match places.get(on).copied() {
-                Some(other) if state[other] == 1 => cut.push((at, on.clone())),
-                Some(other) if state[other] == 0 => {
-                    state[other] = 1;
-                    path.push((other, 0));
+            for wanted in on.into_iter().filter(|wanted| *wanted != id) {
+                match self.place(&wanted) {
+                    Some(other) => self.add_one(list, at, other),
+                    None => hold(list, at, wanted),
                 }
-                _ => {}
             }
         }
     }
-    for (at, on) in cut {
-        cut_edge(list, at, &on);
+
+    fn add_one(&mut self, list: &mut TaskList, at: u32, other: u32) {
+        if other > at && self.copied >= MOST_COPIED {
+            let (task, on) = (&list.tasks[at as usize], &list.tasks[other as usize].id);
+            let (id, line) = (&task.id, task.line);
+            let message = format!(
+                "task `{id}` depends on `{on}`, which stands further down, like too many others: \
+                 `{id}` does not wait for `{on}`"
+            );
+            list.warn(line, message);
+            return;
+        }
+        if other > at {
+            self.forward(list, at, other);
+        }
+        let waits = &mut self.waits[at as usize];
+        if !waits.contains(other) {
+            waits.tasks.push(other);
+        }
     }
-    if list.tasks.iter().any(|task| task.container) {
-        break_group_cycles(list);
+
+    /// Adds dependencies of tasks that stand in no order: each may wait for any other.
+    pub(super) fn add_unordered(&mut self, list: &mut TaskList, edges: Vec<(String, Vec<String>)>) {
+        for (id, on) in edges {
+            let Some(at) = self.place(&id) else {
+                continue;
+            };
+            for wanted in on.into_iter().filter(|wanted| *wanted != id) {
+                let Some(other) = self.place(&wanted) else {
+                    hold(list, at, wanted);
+                    continue;
+                };
+                let waits = &mut self.waits[at as usize];
+                if !waits.contains(other) {
+                    waits.tasks.push(other);
+                }
+            }
+        }
+    }
+
+    /// The task at `at` waits for one further down: whoever waited for it by the order of the file, up
+    /// to that one, waits for what it waited for.
+    fn forward(&mut self, list: &mut TaskList, at: u32, wanted: u32) {
+        let (id, line) = (&list.tasks[at as usize].id, list.tasks[at as usize].line);
+        let message = format!(
+            "task `{id}` depends on `{}`, which stands further down: it is done after it",
+            list.tasks[wanted as usize].id
+        );
+        list.warn(line, message);
+        let before: Vec<u32> = self.waits[at as usize].iter().collect();
+        self.copied += before.len() + (wanted - at) as usize;
+        // Tasks of one block stay tasks of one block.
+        let mut last: Option<(TaskBlock, TaskWaits)> = None;
+        for waits in &mut self.waits[at as usize + 1..=wanted as usize] {
+            if let (Some(block), Some((old, new))) = (&waits.block, &last)
+                && block.key() == old.key()
+            {
+                let own = std::mem::take(&mut waits.tasks);
+                *waits = new.clone();
+                for task in own.into_iter().filter(|task| *task != at) {
+                    push_new(waits, task);
+                }
+                continue;
+            }
+            if holds(waits.block.as_ref(), at)
+                && let Some(old) = waits.block.take()
+            {
+                let rest = old.positions().iter().filter(|task| **task != at);
+                let new = TaskWaits::after(rest.chain(&before).copied().collect());
+                self.copied += old.positions().len() + before.len();
+                let own = std::mem::replace(waits, new.clone()).tasks;
+                own.into_iter().for_each(|task| push_new(waits, task));
+                last = Some((old, new));
+            } else if let Some(found) = waits.tasks.iter().position(|task| *task == at) {
+                waits.tasks.remove(found);
+                before.iter().for_each(|task| push_new(waits, *task));
+            }
+        }
+    }
+
+    /// Writes it into the tasks. A dependency that closes a circle is left out and said: lists are
+    /// written by hand and by models.
+    pub(super) fn finish(mut self, list: &mut TaskList) {
+        self.settle();
+        for (at, on) in break_cycles(&self.waits) {
+            self.cut(list, at, on);
+        }
+        for at in 0..list.tasks.len() {
+            self.store(list, at);
+        }
+        if list.tasks.iter().any(|task| task.container) {
+            break_group_cycles(list, |list, id, on| {
+                let (at, on) = (self.place(id)?, self.place(on)?);
+                let waits = self.waits[at as usize].contains(on);
+                waits.then(|| {
+                    self.cut(list, at, on);
+                    self.store(list, at as usize);
+                })
+            });
+        }
+    }
+
+    fn cut(&mut self, list: &mut TaskList, at: u32, on: u32) {
+        self.waits[at as usize].remove(on);
+        let (task, on) = (&list.tasks[at as usize], &list.tasks[on as usize]);
+        let (id, on, line) = (&task.id, &on.id, task.line);
+        let message =
+            format!("task `{id}` and `{on}` depend on each other: `{id}` does not wait for `{on}`");
+        list.warn(line, message);
+    }
+
+    fn store(&self, list: &mut TaskList, at: usize) {
+        let waits = &self.waits[at];
+        let id = |on: &u32| list.tasks[*on as usize].id.clone();
+        let depends = waits.tasks.iter().map(id).collect();
+        let task = &mut list.tasks[at];
+        task.depends = depends;
+        task.block.clone_from(&waits.block);
     }
 }
 
-fn cut_edge(list: &mut TaskList, at: usize, on: &str) {
-    let task = &mut list.tasks[at];
-    task.depends.retain(|other| other != on);
-    let (id, line) = (task.id.clone(), task.line);
-    list.warn(
-        line,
-        format!("task `{id}` and `{on}` depend on each other: `{id}` does not wait for `{on}`"),
-    );
+fn push_new(waits: &mut TaskWaits, task: u32) {
+    if !waits.contains(task) {
+        waits.tasks.push(task);
+    }
 }
 
-/// Circles that go through a task and its parts, which only the graph sees.
-fn break_group_cycles(list: &mut TaskList) {
-    let options = ListOptions {
-        optional: true,
-        ..ListOptions::default()
-    };
-    for _ in 0..list.tasks.len() {
-        let problems = list.graph(options).check();
-        let path = problems.into_iter().find_map(|problem| match problem {
-            Problem::Cycle { path, .. } => Some(path),
-            _ => None,
-        });
-        let Some(path) = path else {
-            return;
-        };
-        let places = positions(list);
-        let edge = path.iter().find_map(|id| {
-            let at = places.get(&**id).copied()?;
-            let depends = list.tasks[at].depends.iter();
-            let mut inside = depends.filter(|on| path.iter().any(|id| **id == ***on));
-            inside.next().map(|on| (at, on.clone()))
-        });
-        let Some((at, on)) = edge else {
-            return;
-        };
-        cut_edge(list, at, &on);
+/// A task that waits for something that is not in the list.
+fn hold(list: &mut TaskList, at: u32, wanted: String) {
+    let ListTask { id, line, .. } = &list.tasks[at as usize];
+    let message =
+        format!("task `{id}` depends on `{wanted}`, which is not in the list: it is held");
+    list.warn(*line, message);
+    list.tasks[at as usize].unknown.push(wanted);
+}
+
+/// Every task waits for the one before it.
+pub(super) fn chain(list: &mut TaskList) {
+    let mut before: Option<String> = None;
+    for task in list.tasks.iter_mut().filter(|task| !task.container) {
+        task.depends = before.iter().cloned().collect();
+        if !task.optional {
+            before = Some(task.id.clone());
+        }
     }
 }
 
@@ -247,21 +354,21 @@ mod tests {
     #[test]
     fn parallel_tasks_wait_for_what_came_before_their_run() {
         let mut order = FileOrder::default();
-        let table = [
-            ("a", false, vec![]),
-            ("b", true, vec!["a"]),
-            ("c", true, vec!["a"]),
-            ("d", false, vec!["b", "c"]),
-            ("e", false, vec!["d"]),
+        let table: [(usize, bool, &[u32]); 5] = [
+            (0, false, &[]),
+            (1, true, &[0]),
+            (2, true, &[0]),
+            (3, false, &[1, 2]),
+            (4, false, &[3]),
         ];
-        for (id, parallel, expected) in table {
-            assert_eq!(order.next(id, parallel), expected, "{id}");
+        for (task, parallel, expected) in table {
+            assert_eq!(order.next(task, parallel).to_vec(), expected, "{task}");
         }
-        order.next("f", true);
+        order.next(5, true);
         order.barrier();
-        assert_eq!(order.next("g", true), ["f"]);
-        assert_eq!(order.next("h", true), ["f"]);
+        assert_eq!(order.next(6, true).to_vec(), [5]);
+        assert_eq!(order.next(7, true).to_vec(), [5]);
         order.barrier();
-        assert_eq!(order.next("i", true), ["g", "h"]);
+        assert_eq!(order.next(8, true).to_vec(), [6, 7]);
     }
 }

@@ -1,13 +1,12 @@
 //! Stories in JSON, each with a boolean `passes` (prd.json, feature_list.json and their kin).
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::format::ListFormat;
-use super::json_list::{JsonEntry, entries, known_of, whole_value};
+use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListTask, Mark, TaskList};
+use super::order::{FileOrder, ListOrder, chain};
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};
@@ -152,36 +151,33 @@ fn set_order(list: &mut TaskList, rows: Vec<StoryOrder>) {
         .iter()
         .any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty()))
     {
-        let ids: HashSet<String> = list.tasks.iter().map(|task| task.id.clone()).collect();
         let mut named = Vec::new();
         for (task, row) in list.tasks.iter().zip(rows) {
             named.push((task.id.clone(), row.depends.unwrap_or_default()));
         }
-        for (task, (_, on)) in list.tasks.iter_mut().zip(&mut named) {
-            let (known, unknown) = known_of(std::mem::take(on), &ids);
-            task.depends = known.into_iter().filter(|on| *on != task.id).collect();
-            *on = unknown;
-        }
-        super::order::add_named(list, named);
+        let mut order = ListOrder::new(list);
+        order.add_unordered(list, named);
+        order.finish(list);
         return;
     }
     if rows.iter().all(|row| row.priority.is_none()) {
-        super::order::chain(list);
+        chain(list);
         return;
     }
-    let mut order: Vec<usize> = (0..list.tasks.len()).collect();
+    let mut sorted: Vec<usize> = (0..list.tasks.len()).collect();
     let priority = |at: &usize| rows[*at].priority.unwrap_or(f64::MAX);
-    order.sort_by(|a, b| priority(a).total_cmp(&priority(b)));
-    let (mut before, mut level): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    sorted.sort_by(|a, b| priority(a).total_cmp(&priority(b)));
+    let mut order = ListOrder::new(list);
+    let mut levels = FileOrder::default();
     let mut last = None;
-    for at in order {
+    for at in sorted {
         if last.is_some_and(|last: f64| last.total_cmp(&priority(&at)).is_ne()) {
-            before = std::mem::take(&mut level);
+            levels.barrier();
         }
         last = Some(priority(&at));
-        list.tasks[at].depends.clone_from(&before);
-        level.push(list.tasks[at].id.clone());
+        order.set(at, levels.next(at, true));
     }
+    order.finish(list);
 }
 
 fn introduce(text: &str, list: &mut TaskList) {

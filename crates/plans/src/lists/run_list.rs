@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::blocks::BlockTable;
 use super::model::{ListOptions, ListTask, TaskList};
-use crate::graph::{Dependency, TaskGraph, TaskNode, TaskStatus};
+use crate::graph::{Dependency, Joint, TaskGraph, TaskIx, TaskNode, TaskStatus};
 use descartes_text::finding::{self, Finding, Place};
 
 impl TaskList {
@@ -36,14 +37,11 @@ impl TaskList {
     /// The graph of what is run. Whoever waits for a task that is passed over waits for what that one
     /// waits for.
     pub fn graph(&self, options: ListOptions) -> TaskGraph {
-        let passed: HashMap<&str, &ListTask> = {
-            let all = self.tasks.iter();
-            let passed = all.filter(|task| Self::passed_over(task, options).is_some());
-            passed.map(|task| (task.id.as_str(), task)).collect()
-        };
-        let runs = self.tasks.iter();
-        let runs = runs.filter(|task| !passed.contains_key(task.id.as_str()));
-        TaskGraph::new(runs.map(|task| node(task, &passed)).collect())
+        let graph = RunGraph::of(self, options);
+        let runs = self.tasks.iter().zip(&graph.vertices);
+        let runs = runs.filter(|(_, vertex)| matches!(vertex, RunVertex::Task(_)));
+        let nodes = runs.map(|(task, _)| graph.node(task)).collect();
+        TaskGraph::with_joints(nodes, graph.joints())
     }
 
     /// Everything that there is to say about it before it is run.
@@ -70,41 +68,134 @@ impl TaskList {
     }
 }
 
-fn node(task: &ListTask, passed: &HashMap<&str, &ListTask>) -> TaskNode {
-    let mut node = TaskNode::new(task.id.as_str(), task.title.clone());
-    node.status = match task.status {
-        // Somebody else's mark: a crashed tool leaves it behind.
-        TaskStatus::InProgress => TaskStatus::Pending,
-        TaskStatus::Pending if TaskList::held_reason(task).is_some() => TaskStatus::Blocked,
-        // What it is made of decides.
-        _ if task.container => TaskStatus::Pending,
-        other => other,
-    };
-    node.place = Place::line(task.line);
-    node.priority = task.priority;
-    let parent = task.parent.as_deref();
-    node.parent = parent
-        .filter(|parent| !passed.contains_key(parent))
-        .map(Into::into);
-    let mut depends: Vec<&str> = Vec::new();
-    let mut open: Vec<&str> = task.depends.iter().rev().map(String::as_str).collect();
-    let mut steps = 0;
-    while let Some(on) = open.pop() {
-        steps += 1;
-        match passed.get(on) {
-            Some(other) if steps < 100_000 => {
-                open.extend(other.depends.iter().rev().map(String::as_str));
-            }
-            Some(_) => {}
-            None if !depends.contains(&on) => depends.push(on),
-            None => {}
+/// What a task of the list is in the graph.
+#[derive(Clone, Copy, Debug)]
+enum RunVertex {
+    /// A task, by position.
+    Task(TaskIx),
+    /// A joint, by position: the task is passed over.
+    Joint(u32),
+}
+
+/// The graph of a list while it is made: blocks are joints, and so are tasks that are passed over.
+struct RunGraph<'a> {
+    list: &'a TaskList,
+    /// By position in the list.
+    vertices: Vec<RunVertex>,
+    /// Positions of the tasks that are passed over, by id.
+    passed: HashMap<&'a str, usize>,
+    blocks: BlockTable<'a>,
+}
+
+impl<'a> RunGraph<'a> {
+    fn of(list: &'a TaskList, options: ListOptions) -> Self {
+        let blocks = list.tasks.iter().filter_map(|task| task.block.as_ref());
+        let blocks = BlockTable::new(blocks);
+        let mut passed = HashMap::new();
+        let mut next = 0;
+        let mut vertices = Vec::with_capacity(list.tasks.len());
+        for (at, task) in list.tasks.iter().enumerate() {
+            vertices.push(match TaskList::passed_over(task, options) {
+                None => {
+                    next += 1;
+                    RunVertex::Task(next - 1)
+                }
+                Some(_) => {
+                    passed.insert(task.id.as_str(), at);
+                    RunVertex::Joint((blocks.rows.len() + passed.len() - 1) as u32)
+                }
+            });
+        }
+        Self {
+            list,
+            vertices,
+            passed,
+            blocks,
         }
     }
-    let place = node.place;
-    let depends = depends.into_iter().map(|on| Dependency {
-        id: on.into(),
-        place,
-    });
-    node.dependencies = depends.collect();
-    node
+
+    /// Blocks, then tasks that are passed over.
+    fn joints(&self) -> Vec<Joint> {
+        let blocks = self.blocks.rows.iter().map(|(shorter, more)| {
+            let mut joint = Joint::default();
+            joint.joints.extend(shorter.map(|shorter| shorter as u32));
+            for at in more.iter() {
+                match self.vertices[*at as usize] {
+                    RunVertex::Task(task) => joint.tasks.push(task),
+                    RunVertex::Joint(other) => joint.joints.push(other),
+                }
+            }
+            joint
+        });
+        let places: HashMap<&str, usize> = match self.passed.is_empty() {
+            true => HashMap::new(),
+            false => {
+                let all = self.list.tasks.iter().enumerate();
+                all.map(|(at, task)| (task.id.as_str(), at)).collect()
+            }
+        };
+        let both = self.list.tasks.iter().zip(&self.vertices);
+        let passed = both.filter(|(_, vertex)| matches!(vertex, RunVertex::Joint(_)));
+        let passed = passed.map(|(task, _)| {
+            let mut joint = Joint {
+                joints: self.joints_of(task),
+                ..Joint::default()
+            };
+            let known = task.depends.iter().filter_map(|on| places.get(on.as_str()));
+            let known = known.map(|at| self.vertices[*at]);
+            joint.tasks.extend(known.filter_map(|vertex| match vertex {
+                RunVertex::Task(task) => Some(task),
+                RunVertex::Joint(_) => None,
+            }));
+            joint
+        });
+        blocks.chain(passed).collect()
+    }
+
+    /// The joints that a task waits for.
+    fn joints_of(&self, task: &ListTask) -> Vec<u32> {
+        let block = task
+            .block
+            .as_ref()
+            .and_then(|block| self.blocks.number(block));
+        let passed = task
+            .depends
+            .iter()
+            .filter_map(|on| self.passed.get(on.as_str()));
+        let passed = passed.filter_map(|at| match self.vertices[*at] {
+            RunVertex::Joint(joint) => Some(joint),
+            RunVertex::Task(_) => None,
+        });
+        block
+            .map(|block| block as u32)
+            .into_iter()
+            .chain(passed)
+            .collect()
+    }
+
+    fn node(&self, task: &ListTask) -> TaskNode {
+        let mut node = TaskNode::new(task.id.as_str(), task.title.clone());
+        node.status = match task.status {
+            // Somebody else's mark: a crashed tool leaves it behind.
+            TaskStatus::InProgress => TaskStatus::Pending,
+            TaskStatus::Pending if TaskList::held_reason(task).is_some() => TaskStatus::Blocked,
+            // What it is made of decides.
+            _ if task.container => TaskStatus::Pending,
+            other => other,
+        };
+        node.place = Place::line(task.line);
+        node.priority = task.priority;
+        let is_run = |id: &&str| !self.passed.contains_key(id);
+        node.parent = task.parent.as_deref().filter(is_run).map(Into::into);
+        node.joints = self.joints_of(task);
+        let place = node.place;
+        let depends = task.depends.iter().map(String::as_str).filter(is_run);
+        node.dependencies = depends
+            .map(|on| Dependency {
+                id: on.into(),
+                place,
+            })
+            .collect();
+        node
+    }
 }

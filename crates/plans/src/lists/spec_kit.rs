@@ -5,7 +5,7 @@ use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListOptions, TaskList};
 use super::named_edges::named_edges;
-use super::order::{FileOrder, add_named};
+use super::order::{FileOrder, ListOrder};
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let mut doc = Document::read(text, name);
@@ -42,11 +42,13 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     if let Some(first) = doc.items.first() {
         list.introduction = introduction(&doc, first);
     }
-    set_order(&mut list, &rows, options);
+    let mut order = ListOrder::new(&list);
+    set_order(&mut order, &list, &rows, options);
     let named = list.tasks.iter().zip(rows);
     let named = named.map(|(task, row)| (task.id.clone(), row.named));
     let named = named.collect();
-    add_named(&mut list, named);
+    order.add_named(&mut list, named);
+    order.finish(&mut list);
     list
 }
 
@@ -85,7 +87,7 @@ fn named(doc: &Document<'_>, item: &Item<'_>) -> Vec<String> {
 
 /// Phases one after the other; in a phase its groups, and in these runs of `[P]` together. With
 /// `--stories` the phases of stories run side by side.
-fn set_order(list: &mut TaskList, rows: &[TaskPlace], options: ListOptions) {
+fn set_order(order: &mut ListOrder, list: &TaskList, rows: &[TaskPlace], options: ListOptions) {
     let phases = phases(rows);
     let mut outer = FileOrder::default();
     for (at, phase) in phases.iter().enumerate() {
@@ -100,11 +102,11 @@ fn set_order(list: &mut TaskList, rows: &[TaskPlace], options: ListOptions) {
             if group.replace(&rows[at].group) != Some(&rows[at].group) {
                 inner.barrier();
             }
-            let task = &mut list.tasks[at];
-            task.depends = match task.optional {
+            let before = match list.tasks[at].optional {
                 true => inner.entrance(rows[at].parallel),
-                false => inner.next(&task.id, rows[at].parallel),
+                false => inner.next(at, rows[at].parallel),
             };
+            order.set(at, before);
         }
         let end = inner.end();
         outer.next_as(end, is_story);

@@ -6,7 +6,7 @@ use super::format::ListFormat;
 use super::json_list::{JsonEntry, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListSection, ListTask, Mark, TaskList};
-use super::order::add_named;
+use super::order::ListOrder;
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};
@@ -46,7 +46,9 @@ pub(super) fn read(text: &str, tag: &str) -> TaskList {
         (id.clone(), on.collect())
     });
     let named = named.collect();
-    add_named(&mut list, named);
+    let mut order = ListOrder::new(&list);
+    order.add_named(&mut list, named);
+    order.finish(&mut list);
     list
 }
 

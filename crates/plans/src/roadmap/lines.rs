@@ -78,13 +78,23 @@ pub fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<RoadmapLine<
         start = end + 1;
     }
     let mut at = 0;
+    let mut unclosed = Unclosed::default();
     while at < all.len() {
         at = match opening(&all[at]) {
             None => at + 1,
-            Some(opening) => hide(&mut all, at, opening, findings),
+            Some(opening) => hide(&mut all, at, opening, &mut unclosed, findings),
         };
     }
     all
+}
+
+/// Ends that are nowhere below: they are not looked for again, for a file may have thousands of
+/// such lines.
+#[derive(Default)]
+struct Unclosed {
+    comment: bool,
+    /// The shortest fence that is open to the end, of backticks and of tildes.
+    fences: [Option<usize>; 2],
 }
 
 enum Opening {
@@ -115,12 +125,15 @@ fn hide(
     all: &mut [RoadmapLine<'_>],
     at: usize,
     opening: Opening,
+    unclosed: &mut Unclosed,
     findings: &mut Vec<Finding>,
 ) -> usize {
     let place = Place::line(all[at].number);
     let (kind, found) = match opening {
-        Opening::Comment => (LineKind::Comment, comment_end(all, at)),
-        Opening::Fence { mark, length } => (LineKind::Code, fence_end(all, at, mark, length)),
+        Opening::Comment => (LineKind::Comment, unclosed.comment_end(all, at)),
+        Opening::Fence { mark, length } => {
+            (LineKind::Code, unclosed.fence_end(all, at, mark, length))
+        }
     };
     let Some(range) = found else {
         let what = if kind == LineKind::Comment {
@@ -140,29 +153,41 @@ fn hide(
     end
 }
 
-fn comment_end(all: &[RoadmapLine<'_>], at: usize) -> Option<Range<usize>> {
-    let end = (at..all.len()).find(|line| all[*line].text.contains("-->"))?;
-    Some(at..end + 1)
-}
-
-/// A fence inside a list ends with the list, as in Markdown.
-fn fence_end(
-    all: &[RoadmapLine<'_>],
-    at: usize,
-    mark: char,
-    length: usize,
-) -> Option<Range<usize>> {
-    let inside_list = all[at].indent() > 0;
-    for (offset, line) in all[at + 1..].iter().enumerate() {
-        let text = line.text.trim();
-        if text.len() >= length && text.chars().all(|character| character == mark) {
-            return Some(at..at + offset + 2);
-        }
-        if inside_list && !line.is_blank() && line.indent() == 0 {
+impl Unclosed {
+    fn comment_end(&mut self, all: &[RoadmapLine<'_>], at: usize) -> Option<Range<usize>> {
+        if self.comment {
             return None;
         }
+        let end = (at..all.len()).find(|line| all[*line].text.contains("-->"));
+        self.comment = end.is_none();
+        Some(at..end? + 1)
     }
-    None
+
+    /// A fence inside a list ends with the list, as in Markdown.
+    fn fence_end(
+        &mut self,
+        all: &[RoadmapLine<'_>],
+        at: usize,
+        mark: char,
+        length: usize,
+    ) -> Option<Range<usize>> {
+        let open = &mut self.fences[usize::from(mark == '~')];
+        if open.is_some_and(|open| length >= open) {
+            return None;
+        }
+        let inside_list = all[at].indent() > 0;
+        for (offset, line) in all[at + 1..].iter().enumerate() {
+            let text = line.text.trim();
+            if text.len() >= length && text.chars().all(|character| character == mark) {
+                return Some(at..at + offset + 2);
+            }
+            if inside_list && !line.is_blank() && line.indent() == 0 {
+                return None;
+            }
+        }
+        *open = Some(length);
+        None
+    }
 }
 
 #[cfg(test)]

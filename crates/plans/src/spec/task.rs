@@ -1,5 +1,8 @@
 //! The part of a spec that tells the task.
 
+use std::sync::Arc;
+
+use crate::lists::TaskBlock;
 use crate::roadmap::RoadmapTask;
 use crate::scud::ScudTask;
 
@@ -32,9 +35,43 @@ pub struct TaskText {
     pub part_of: Option<Delivered>,
     /// What was done before it.
     pub dependencies: Vec<Delivered>,
+    /// A whole block that was done before it.
+    pub block: Option<DeliveredBlock>,
+}
+
+/// Of a block, so many are named: the last ones.
+const BLOCK_NAMED: usize = 40;
+
+/// Many tasks that many others depend on, shared by these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveredBlock {
+    /// All tasks of the list.
+    pub all: Arc<[Delivered]>,
+    /// Those of the block.
+    pub block: TaskBlock,
 }
 
 impl TaskText {
+    /// Names the block's tasks one by one, as far as anybody would read them.
+    pub fn name_block(&mut self) {
+        let Some(DeliveredBlock { all, block }) = self.block.take() else {
+            return;
+        };
+        let positions = block.positions();
+        let more = positions.len().saturating_sub(BLOCK_NAMED);
+        let named = positions[more..].iter();
+        let named = named.filter_map(|at| all.get(*at as usize)).cloned();
+        self.dependencies.splice(0..0, named);
+        if more > 0 {
+            let rest = Delivered {
+                id: format!("and {more} more"),
+                title: "everything else that stands before these in the list".to_owned(),
+                delivered: None,
+            };
+            self.dependencies.insert(0, rest);
+        }
+    }
+
     /// The task as Markdown.
     pub fn render(&self) -> String {
         let mut parts = vec![format!("# Task {}: {}", self.id, self.title)];
@@ -59,6 +96,11 @@ impl TaskText {
                 "## Files\n\nChange nothing outside these; other work is going on there:\n\n{}",
                 files.join("\n")
             ));
+        }
+        if self.block.is_some() {
+            let mut named = self.clone();
+            named.name_block();
+            return named.render();
         }
         if !self.dependencies.is_empty() {
             let done: Vec<String> = self.dependencies.iter().map(delivered_line).collect();

@@ -81,6 +81,21 @@ fn known(list: &TaskList) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A task, whether it is done, and its marks: file, place, whether it says done.
+type TaskMarks = (String, bool, Vec<(usize, std::ops::Range<usize>, bool)>);
+
+/// What decides the next change.
+fn states(list: &TaskList) -> Vec<TaskMarks> {
+    let tasks = list.tasks.iter();
+    tasks
+        .map(|task| {
+            let marks = task.marks.iter();
+            let marks = marks.map(|mark| (mark.file, mark.span.clone(), mark.is_done));
+            (task.id.clone(), task.is_done(), marks.collect())
+        })
+        .collect()
+}
+
 /// What a change to these marks leaves as it was.
 fn without_marks(list: &TaskList, files: &[ListFile]) -> String {
     let mut text = files[0].text.clone();
@@ -110,11 +125,14 @@ fn check(format: ListFormat, text: &str, picks: &[usize]) -> Result<(), TestCase
         if let Some(changed) = changed.into_iter().next() {
             files[0] = changed;
         }
+        list.was_set_done(&id);
+        let taken_over = states(&list);
         let context = ListContext {
             known: &first,
             ..ListContext::default()
         };
         list = read_list(format, &files, &context, options);
+        prop_assert_eq!(taken_over, states(&list));
         prop_assert_eq!(&known(&list), &first);
         prop_assert_eq!(&without_marks(&list, &files), &bare);
         prop_assert!(

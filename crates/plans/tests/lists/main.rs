@@ -12,6 +12,7 @@ mod imported;
 mod recognition;
 mod renumbered;
 mod trackers;
+mod wide;
 mod wild;
 
 use descartes_plans::lists::{
@@ -44,8 +45,9 @@ fn rows(list: &TaskList) -> Vec<String> {
         if task.optional {
             row.push_str(" optional");
         }
-        if !task.depends.is_empty() {
-            row.push_str(&format!(" after {}", task.depends.join(" ")));
+        let depends: Vec<&str> = list.depends_of(task).collect();
+        if !depends.is_empty() {
+            row.push_str(&format!(" after {}", depends.join(" ")));
         }
         row
     };

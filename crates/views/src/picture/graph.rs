@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::{Anchor, Frame, Ink, Picture, Point, Shape, Stroke, fit, svg};
 use crate::view::task_tone;
-use descartes_kernel::tasks::TasksState;
+use descartes_kernel::tasks::{PlannedBlock, TasksState};
+use descartes_plans::graph::render::{arrows, drawn_joints, status_of};
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,27 +17,41 @@ pub struct GraphTask {
     pub status: TaskStatus,
     /// What it is drawn behind.
     pub after: Vec<TaskId>,
+    /// Blocks that it is drawn behind, by position.
+    pub after_blocks: Vec<u32>,
 }
 
 impl GraphTask {
-    /// The tasks of a plan, with the status of each by its position.
-    pub fn of_plan(plan: &Plan, statuses: &[TaskStatus]) -> Vec<Self> {
+    /// The tasks of a plan, with the status of each by its position, and the blocks of the plan.
+    pub fn of_plan(plan: &Plan, statuses: &[TaskStatus]) -> (Vec<Self>, Vec<PlannedBlock>) {
         let graph = plan.graph();
+        let drawn = drawn_joints(plan);
+        let ids = |tasks: &[TaskIx]| -> Vec<TaskId> {
+            tasks.iter().map(|ix| graph.node(*ix).id.clone()).collect()
+        };
+        let blocks = drawn.iter().map(|joint| PlannedBlock {
+            tasks: ids(&graph.before_joint(*joint)),
+            blocks: Vec::new(),
+        });
+        let numbers: HashMap<u32, u32> = drawn.iter().copied().zip(0..).collect();
         let task = |ix: TaskIx| {
             let node = graph.node(ix);
-            let before = descartes_plans::graph::render::arrows(plan, ix);
+            let (before, joints) = arrows(plan, &drawn, ix);
+            let joints = joints.iter().filter_map(|joint| numbers.get(joint));
             Self {
                 id: node.id.clone(),
                 title: node.title.clone(),
                 wave: plan.wave_of(ix),
-                status: descartes_plans::graph::render::status_of(plan, statuses, ix),
-                after: before.iter().map(|ix| graph.node(*ix).id.clone()).collect(),
+                status: status_of(plan, statuses, ix),
+                after: ids(&before),
+                after_blocks: joints.copied().collect(),
             }
         };
         let all = 0..graph.nodes().len() as TaskIx;
         let work = plan.waves().iter().flatten().copied();
         let others = all.filter(|ix| !graph.is_work(*ix));
-        work.chain(others).map(task).collect()
+        let tasks = work.chain(others).map(task).collect();
+        (tasks, blocks.collect())
     }
 
     /// The tasks of a loop, as its journal tells them.
@@ -49,6 +64,7 @@ impl GraphTask {
                 wave: entry.wave,
                 status: entry.status,
                 after: entry.after.clone(),
+                after_blocks: entry.after_blocks.clone(),
             })
         };
         tasks.order.iter().filter_map(task).collect()
@@ -61,14 +77,17 @@ const COLUMN: f32 = 290.0;
 const ROW: f32 = 60.0;
 const MARGIN: f32 = 24.0;
 const HEAD: f32 = 40.0;
+/// From the boxes to the point where the lines of a block meet.
+const KNOT: f32 = 24.0;
 
 /// An image of a plan that needs nothing from outside; titles are escaped.
 pub fn plan_svg(plan: &Plan, statuses: &[TaskStatus]) -> String {
-    svg(&graph(&GraphTask::of_plan(plan, statuses)), Frame::Document)
+    let (tasks, blocks) = GraphTask::of_plan(plan, statuses);
+    svg(&graph(&tasks, &blocks), Frame::Document)
 }
 
 /// The picture, in the order of the tasks within each wave.
-pub fn graph(tasks: &[GraphTask]) -> Picture {
+pub fn graph(tasks: &[GraphTask], blocks: &[PlannedBlock]) -> Picture {
     let places = places(tasks);
     let most = |of: fn(&(u32, u32)) -> u32| places.iter().map(of).max().unwrap_or(0) as f32;
     let (columns, rows) = (most(|place| place.0), most(|place| place.1));
@@ -77,16 +96,45 @@ pub fn graph(tasks: &[GraphTask]) -> Picture {
     let mut out = Picture::new("Tasks by wave", width, height);
     heads(tasks, &mut out);
     let by_id: HashMap<&TaskId, usize> = tasks.iter().map(|task| &task.id).zip(0..).collect();
+    let place_of = |id: &TaskId| by_id.get(id).map(|at| places[*at]);
+    let knots = knots(blocks, place_of, &mut out);
     for (task, to) in tasks.iter().zip(&places) {
-        for before in task.after.iter().filter_map(|id| by_id.get(id)) {
-            let curve = curve(corner(places[*before]), corner(*to));
-            out.line(curve, Stroke::solid(Ink::Muted, 1.2));
+        let to = left_of(*to);
+        let before = task.after.iter().filter_map(place_of).map(right_of);
+        let blocks = task.after_blocks.iter();
+        let blocks = blocks.filter_map(|block| knots.get(*block as usize).copied());
+        for from in before.chain(blocks) {
+            out.line(curve(from, to), Stroke::solid(Ink::Muted, 1.2));
         }
     }
     for (task, place) in tasks.iter().zip(&places) {
         task_box(task, corner(*place), &mut out);
     }
     out
+}
+
+/// Lines from the tasks of each block to one point behind them; answers the points.
+fn knots(
+    blocks: &[PlannedBlock],
+    place_of: impl Fn(&TaskId) -> Option<(u32, u32)>,
+    out: &mut Picture,
+) -> Vec<Point> {
+    let mut knots: Vec<Point> = Vec::new();
+    for block in blocks {
+        let tasks = block.tasks.iter().filter_map(&place_of).map(right_of);
+        // A block is written after those that belong to it.
+        let others = block.blocks.iter();
+        let others = others.filter_map(|other| knots.get(*other as usize).copied());
+        let from: Vec<Point> = tasks.chain(others).collect();
+        let x = from.iter().map(|point| point.x).fold(0.0, f32::max) + KNOT;
+        let y = from.iter().map(|point| point.y).sum::<f32>() / from.len().max(1) as f32;
+        let knot = Point::new(x, y);
+        for point in from {
+            out.line(curve(point, knot), Stroke::solid(Ink::Muted, 1.2));
+        }
+        knots.push(knot);
+    }
+    knots
 }
 
 /// Column and row of every task.
@@ -123,12 +171,22 @@ fn corner((column, row): (u32, u32)) -> Point {
     )
 }
 
-/// From the right side of one box to the left side of another, as a line of short pieces.
-fn curve(from: Point, to: Point) -> Vec<Point> {
+/// The middle of a box's right side.
+fn right_of(place: (u32, u32)) -> Point {
+    let corner = corner(place);
+    Point::new(corner.x + BOX_WIDTH, corner.y + BOX_HEIGHT / 2.0)
+}
+
+/// The middle of a box's left side.
+fn left_of(place: (u32, u32)) -> Point {
+    let corner = corner(place);
+    Point::new(corner.x, corner.y + BOX_HEIGHT / 2.0)
+}
+
+/// From one point to another, as a line of short pieces.
+fn curve(start: Point, end: Point) -> Vec<Point> {
     const PIECES: u8 = 16;
     let bend = 36.0;
-    let start = Point::new(from.x + BOX_WIDTH, from.y + BOX_HEIGHT / 2.0);
-    let end = Point::new(to.x, to.y + BOX_HEIGHT / 2.0);
     let cubic = |a: f32, b: f32, c: f32, d: f32, t: f32| {
         let u = 1.0 - t;
         u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d

@@ -11,8 +11,9 @@
 //!     wave,
 //!     status: TaskStatus::Pending,
 //!     after: after.iter().map(|id| (*id).into()).collect(),
+//!     after_blocks: Vec::new(),
 //! };
-//! let picture = graph(&[task("1", 1, &[]), task("2", 2, &["1"])]);
+//! let picture = graph(&[task("1", 1, &[]), task("2", 2, &["1"])], &[]);
 //! assert!(svg(&picture, Frame::Document).starts_with("<svg "));
 //! ```
 

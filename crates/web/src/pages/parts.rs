@@ -295,7 +295,7 @@ fn pictures(known: &LoopFacts<'_>) -> Markup {
     if let Some(tasks) = &state.tasks {
         let lanes = known.lanes.lanes();
         return html! {
-            (section("Tasks by wave", Some(figure(&graph(&GraphTask::of_loop(tasks)), ""))))
+            (section("Tasks by wave", Some(figure(&graph(&GraphTask::of_loop(tasks), &tasks.blocks), ""))))
             @if !lanes.is_empty() {
                 (section("Over time", Some(figure(&gantt(&lanes, &clock, WIDTH),
                     "one bar for each attempt or merge · green: proven · red: refused or failed · grey: interrupted"))))

@@ -35,7 +35,7 @@ pub fn pictures(gathered: &Gathered, clock: &Clock) -> Markup {
     html! {
         @if let Some(picture) = &over_time { (section("Over time", picture)) }
         @if let Some(tasks) = tasks {
-            (section("Tasks by wave", &figure(&graph(&GraphTask::of_loop(tasks)), "picture graph", "")))
+            (section("Tasks by wave", &figure(&graph(&GraphTask::of_loop(tasks), &tasks.blocks), "picture graph", "")))
             @if !lanes.is_empty() { (section("Over time", &figure(&gantt(&lanes, clock, WIDTH), "picture", LANES))) }
         }
     }

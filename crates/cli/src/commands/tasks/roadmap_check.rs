@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use descartes_core::host::HostError;
 use descartes_core::tasks::lists::{
@@ -9,12 +10,13 @@ use descartes_core::tasks::lists::{
 };
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::{TaskGraph, TaskStatus, render};
-use descartes_plans::lists::{ListOptions, TaskList};
+use descartes_plans::lists::{ListOptions, TaskBlock, TaskList};
 use descartes_plans::roadmap::{self, Roadmap};
 use descartes_plans::spec::estimate_tokens;
 use descartes_text::finding::{Finding, Place, Severity};
 use descartes_text::path_text::encode;
 use descartes_text::units::plural;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::task_list::task_file;
@@ -110,12 +112,60 @@ fn refusal(path: &Path, args: &RoadmapFileArgs) -> Option<Finding> {
     Some(Finding::error(Place::FILE, error.message).hint(error.hint))
 }
 
+/// One task, as scripts read it.
+#[derive(Serialize)]
+struct CheckedTask {
+    id: String,
+    title: String,
+    status: &'static str,
+    depends: Depends,
+    optional: bool,
+    container: bool,
+    line: u32,
+}
+
+/// Ids of all that a task waits for. Those of a block are kept once, and written with each task.
+struct Depends {
+    /// The ids of the list, and which of them the block has.
+    block: Option<(Rc<[String]>, TaskBlock)>,
+    named: Vec<String>,
+}
+
+impl Depends {
+    fn named(named: Vec<String>) -> Self {
+        Self { block: None, named }
+    }
+}
+
+impl Serialize for Depends {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let block = self.block.iter().flat_map(|(ids, block)| {
+            let positions = block.positions().iter();
+            positions.filter_map(|at| ids.get(*at as usize))
+        });
+        serializer.collect_seq(block.chain(&self.named))
+    }
+}
+
+/// The whole, as scripts read it.
+#[derive(Serialize)]
+struct CheckedJson<'a, F: Serialize> {
+    file: F,
+    format: &'static str,
+    tasks: &'a [CheckedTask],
+    waves: Vec<Vec<String>>,
+    left_out: &'a [Value],
+    spec_files: Vec<Value>,
+    gates: Vec<Value>,
+    findings: &'a [Finding],
+}
+
 /// What there is to say about a list.
 struct Checked {
     format: &'static str,
     /// What people call it; none for a roadmap of ours.
     what: Option<&'static str>,
-    tasks: Vec<Value>,
+    tasks: Vec<CheckedTask>,
     graph: TaskGraph,
     left_out: Vec<Value>,
     spec_files: Vec<(String, usize)>,
@@ -130,11 +180,16 @@ impl Checked {
             _ => "todo",
         };
         let tasks = read.tasks.iter().map(|task| {
-            let depends: Vec<&str> = task.keys.depends.iter().map(|on| on.id.as_str()).collect();
-            json!({
-                "id": task.id, "title": task.description, "status": status(task),
-                "depends": depends, "optional": false, "container": false, "line": task.place.line,
-            })
+            let depends = task.keys.depends.iter().map(|on| on.id.to_string());
+            CheckedTask {
+                id: task.id.to_string(),
+                title: task.description.clone(),
+                status: status(task),
+                depends: Depends::named(depends.collect()),
+                optional: false,
+                container: false,
+                line: task.place.line,
+            }
         });
         let gates = read.tasks.iter().flat_map(|task| {
             let from = format!("`check:` of task {}", task.id);
@@ -156,12 +211,18 @@ impl Checked {
     }
 
     fn of_list(list: &TaskList, documents: Vec<SpecDocument>, options: ListOptions) -> Self {
-        let tasks = list.tasks.iter().map(|task| {
-            json!({
-                "id": task.id, "title": task.title, "status": task.progress(),
-                "depends": task.depends, "optional": task.optional,
-                "container": task.container, "line": task.line,
-            })
+        let ids: Rc<[String]> = list.tasks.iter().map(|task| task.id.clone()).collect();
+        let tasks = list.tasks.iter().map(|task| CheckedTask {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            status: task.progress(),
+            depends: Depends {
+                block: task.block.clone().map(|block| (Rc::clone(&ids), block)),
+                named: task.depends.clone(),
+            },
+            optional: task.optional,
+            container: task.container,
+            line: task.line,
         });
         let passed = list.tasks.iter().filter_map(|task| {
             let why = TaskList::passed_over(task, options)?;
@@ -212,7 +273,7 @@ impl Checked {
             .collect()
     }
 
-    fn json(&self, file: &Path) -> Value {
+    fn json(&self, file: &Path) -> impl Serialize {
         let files = self.spec_files.iter();
         let files: Vec<Value> = files
             .map(|(path, tokens)| json!({"path": path, "tokens": tokens}))
@@ -221,11 +282,16 @@ impl Checked {
         let gates: Vec<Value> = gates
             .map(|(command, from)| json!({"command": command, "from": from}))
             .collect();
-        json!({
-            "file": encode(file), "format": self.format, "tasks": self.tasks,
-            "waves": self.waves(), "left_out": self.left_out, "spec_files": files,
-            "gates": gates, "findings": self.findings,
-        })
+        CheckedJson {
+            file: encode(file),
+            format: self.format,
+            tasks: &self.tasks,
+            waves: self.waves(),
+            left_out: &self.left_out,
+            spec_files: files,
+            gates,
+            findings: &self.findings,
+        }
     }
 
     fn print(&self, file: &Path, ctx: &CommandContext) {

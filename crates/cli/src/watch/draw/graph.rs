@@ -14,6 +14,8 @@ use crate::view::width::{cut_end, one_line};
 const NARROW: usize = 18;
 /// Nor wider.
 const BROAD: usize = 36;
+/// More names than fit beside a task.
+const BEFORE_SHOWN: usize = 16;
 
 /// The lines; the first `skip` waves are left of the screen.
 pub fn lines(
@@ -74,8 +76,10 @@ fn cells(tasks: &TasksState, id: &str, context: &Context) -> Vec<Cell> {
     };
     let text = one_line(&format!("{mark} {id} {}", entry.title));
     let mut cells = vec![Cell::new(task_tone(entry.status), text)];
-    if !entry.after.is_empty() {
-        let text = one_line(&format!("after {}", entry.after.join(", ")));
+    let before = tasks.first_before(entry, BEFORE_SHOWN);
+    if !before.is_empty() {
+        let before: Vec<&str> = before.into_iter().map(|id| id.as_str()).collect();
+        let text = one_line(&format!("after {}", before.join(", ")));
         cells.push(Cell::new(Tone::Dim, format!("  {text}")));
     }
     cells

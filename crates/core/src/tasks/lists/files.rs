@@ -20,6 +20,9 @@ pub struct ListFiles {
     pub files: Vec<ListFile>,
     /// The folder that they lie in.
     pub folder: PathBuf,
+    /// The tool's config, and tasks that its ledger calls done.
+    config: Option<String>,
+    ledger: Vec<String>,
 }
 
 impl ListFiles {
@@ -44,6 +47,58 @@ pub(super) fn files_of(path: &Path, format: ListFormat) -> io::Result<(PathBuf, 
     Ok((folder, vec![file]))
 }
 
+/// Everything that a list is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListInput {
+    folder: PathBuf,
+    files: Vec<ListFile>,
+    config: Option<String>,
+    ledger: Vec<String>,
+}
+
+impl ListInput {
+    /// As it is now.
+    pub(super) fn of(path: &Path, format: ListFormat) -> io::Result<Self> {
+        let (folder, files) = files_of(path, format)?;
+        Ok(Self {
+            folder,
+            files,
+            config: config_of(path, format),
+            ledger: ledger_of(path, format),
+        })
+    }
+
+    /// Whether a list that was read says the same.
+    pub(super) fn is_of(&self, read: &ListFiles) -> bool {
+        (&self.files, &self.config, &self.ledger) == (&read.files, &read.config, &read.ledger)
+    }
+
+    /// Reads it.
+    pub(super) fn read(
+        self,
+        format: ListFormat,
+        options: ListOptions,
+        tag: Option<&str>,
+        known: &[KnownTask],
+    ) -> ListFiles {
+        let context = ListContext {
+            tag: tag.map(str::to_owned),
+            config: self.config,
+            ledger: self.ledger,
+            known,
+            ..ListContext::default()
+        };
+        let list = lists::read(format, &self.files, &context, options);
+        ListFiles {
+            list,
+            files: self.files,
+            folder: self.folder,
+            config: context.config,
+            ledger: context.ledger,
+        }
+    }
+}
+
 /// Reads a list from its files.
 pub fn read_list(
     path: &Path,
@@ -52,20 +107,7 @@ pub fn read_list(
     tag: Option<&str>,
     known: &[KnownTask],
 ) -> io::Result<ListFiles> {
-    let (folder, files) = files_of(path, format)?;
-    let context = ListContext {
-        tag: tag.map(str::to_owned),
-        config: config_of(path, format),
-        ledger: ledger_of(path, format),
-        known,
-        ..ListContext::default()
-    };
-    let list = lists::read(format, &files, &context, options);
-    Ok(ListFiles {
-        list,
-        files,
-        folder,
-    })
+    Ok(ListInput::of(path, format)?.read(format, options, tag, known))
 }
 
 fn folder_files(path: &Path, format: ListFormat) -> io::Result<(PathBuf, Vec<ListFile>)> {

@@ -4,19 +4,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use descartes_plans::graph::{Plan, TaskId, TaskStatus};
 use descartes_plans::lists::{
     KnownTask, ListFile, ListFormat, ListOptions, ListTask, TaskList, criteria, story_section,
 };
-use descartes_plans::spec::{Delivered, SpecFile, TaskText};
+use descartes_plans::spec::{Delivered, DeliveredBlock, SpecFile, TaskText};
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
 use descartes_text::finding::{Finding, has_errors};
 use descartes_text::units::plural;
 
 use super::documents::{SpecDocument, documents, open_checklists};
-use super::files::{ListFiles, files_of, read_list};
+use super::files::{ListFiles, ListInput, files_of};
 use crate::tasks::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 
 /// Somebody who writes a file at the same moment is waited for so often.
@@ -41,6 +42,9 @@ pub struct ListSource {
     known: Vec<KnownTask>,
     /// The files as they were last read or written here.
     seen: Option<Vec<ListFile>>,
+    /// The list as it was last read, with the marks that were written since: thousands of tasks are
+    /// not read again for one mark, unless somebody else has written in between.
+    last: Option<ListFiles>,
 }
 
 impl ListSource {
@@ -53,13 +57,20 @@ impl ListSource {
             tag,
             known: Vec::new(),
             seen: None,
+            last: None,
         }
     }
 
-    fn read(&self) -> Result<ListFiles, SourceError> {
-        let tag = self.tag.as_deref();
-        read_list(&self.path, self.format, self.options, tag, &self.known)
-            .map_err(|error| self.unreadable(&error))
+    fn read(&mut self) -> Result<ListFiles, SourceError> {
+        let input = ListInput::of(&self.path, self.format);
+        let input = input.map_err(|error| self.unreadable(&error))?;
+        match self.last.take() {
+            Some(last) if input.is_of(&last) => Ok(last),
+            _ => {
+                let tag = self.tag.as_deref();
+                Ok(input.read(self.format, self.options, tag, &self.known))
+            }
+        }
     }
 
     fn unreadable(&self, error: &io::Error) -> SourceError {
@@ -72,26 +83,35 @@ impl ListSource {
 
     /// Marks a task in the files that say so; every other byte stays.
     fn mark(&mut self, task: &TaskId, done: bool) -> Result<(), SourceError> {
-        self.change(task, |read| read.list.set_done(&read.files, task, done))
+        let mut read = self.change(task, |read| read.list.set_done(&read.files, task, done))?;
+        if done {
+            read.list.was_set_done(task);
+            self.last = Some(read);
+        }
+        Ok(())
     }
 
     /// Says that a task is worked on, or no longer is, where a person wants that.
     fn say_doing(&mut self, task: &TaskId, doing: bool) -> Result<(), SourceError> {
         match self.options.claim {
-            true => self.change(task, |read| read.list.set_doing(&read.files, task, doing)),
+            true => {
+                let change = |read: &ListFiles| read.list.set_doing(&read.files, task, doing);
+                self.change(task, change).map(drop)
+            }
             false => Ok(()),
         }
     }
 
-    /// Changes what the files say of a task, as they are now.
+    /// Changes what the files say of a task, as they are now. Gives the list with the new files, as it
+    /// was read before the change.
     fn change(
         &mut self,
         task: &TaskId,
         change: impl Fn(&ListFiles) -> Option<Vec<ListFile>>,
-    ) -> Result<(), SourceError> {
+    ) -> Result<ListFiles, SourceError> {
         let _lock = ToolLock::take(&self.path, self.format)?;
         for _ in 0..TRIES {
-            let read = self.read()?;
+            let mut read = self.read()?;
             let Some(changed) = change(&read) else {
                 return Err(SourceError::NoTask {
                     path: self.path.clone(),
@@ -99,7 +119,12 @@ impl ListSource {
                 });
             };
             if self.write(&read, &changed)? {
-                return Ok(());
+                for new in changed {
+                    let old = read.files.iter_mut().find(|old| old.path == new.path);
+                    old.into_iter()
+                        .for_each(|old| old.text.clone_from(&new.text));
+                }
+                return Ok(read);
             }
             std::thread::sleep(PAUSE);
         }
@@ -128,12 +153,15 @@ impl ListSource {
 
 impl TaskSource for ListSource {
     fn load(&mut self) -> Result<Loaded, SourceError> {
+        // Agents are told what stands under tasks, as it is now.
+        self.last = None;
         let read = self.read()?;
         let list = &read.list;
         let (plan, findings) = plan_of(list, self.options, &self.path)?;
         let documents = documents(&self.path, self.format);
+        let index = ListIndex::of(list);
         let briefs = list.tasks.iter().map(|task| {
-            let brief = brief(list, task, &documents, rule(&self.path));
+            let brief = index.brief(task, &documents, rule(&self.path));
             (TaskId::from(task.id.as_str()), brief)
         });
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
@@ -142,7 +170,8 @@ impl TaskSource for ListSource {
             .map(|task| (task.id.clone(), task.title.clone()))
             .collect();
         let guidance = guidance(list, documents);
-        self.seen = Some(read.files);
+        self.seen = Some(read.files.clone());
+        self.last = Some(read);
         Ok(Loaded {
             plan,
             briefs,
@@ -153,6 +182,7 @@ impl TaskSource for ListSource {
 
     fn recall(&mut self, known: Vec<KnownTask>, _: BTreeSet<String>) {
         self.known = known;
+        self.last = None;
     }
 
     fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
@@ -166,9 +196,11 @@ impl TaskSource for ListSource {
 
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
         let read = self.read()?;
-        Ok(match read.list.task(task) {
-            Some(found) if found.is_done() => Claim::Found(TaskStatus::Done),
-            Some(_) => {
+        let is_done = read.list.task(task).map(ListTask::is_done);
+        self.last = Some(read);
+        Ok(match is_done {
+            Some(true) => Claim::Found(TaskStatus::Done),
+            Some(false) => {
                 self.say_doing(task, true)?;
                 Claim::Taken
             }
@@ -261,39 +293,62 @@ pub(super) fn plan_of(
     Ok((plan, findings))
 }
 
-/// A task in words, with the rule that its agent is told about the list.
-pub(super) fn brief(
-    list: &TaskList,
-    task: &ListTask,
-    documents: &[SpecDocument],
-    rule: String,
-) -> TaskBrief {
-    let mut gates = task.gates.clone();
-    for gate in &list.gates {
-        if !gates.contains(&gate.command) {
-            gates.push(gate.command.clone());
+/// A list, to be told to agents task by task.
+pub(super) struct ListIndex<'a> {
+    list: &'a TaskList,
+    places: HashMap<&'a str, usize>,
+    delivered: Arc<[Delivered]>,
+}
+
+impl<'a> ListIndex<'a> {
+    pub(super) fn of(list: &'a TaskList) -> Self {
+        let all = list.tasks.iter().enumerate();
+        Self {
+            list,
+            places: all.map(|(at, task)| (task.id.as_str(), at)).collect(),
+            delivered: list.tasks.iter().map(delivered).collect(),
         }
     }
-    let mut text = TaskText {
-        id: task.id.clone(),
-        title: task.title.clone(),
-        description: task.body.clone(),
-        notes: excerpts(task, documents),
-        ..TaskText::default()
-    };
-    text.notes.push(("The task list".to_owned(), rule));
-    text.part_of = task
-        .parent
-        .as_deref()
-        .and_then(|parent| list.task(parent))
-        .map(delivered);
-    let depends = task.depends.iter().filter_map(|on| list.task(on));
-    text.dependencies = depends.map(delivered).collect();
-    TaskBrief {
-        text,
-        gates,
-        trailer: task.closes.clone(),
-        ..TaskBrief::default()
+
+    fn task(&self, id: &str) -> Option<Delivered> {
+        let at = self.places.get(id)?;
+        self.delivered.get(*at).cloned()
+    }
+
+    /// A task in words, with the rule that its agent is told about the list.
+    pub(super) fn brief(
+        &self,
+        task: &ListTask,
+        documents: &[SpecDocument],
+        rule: String,
+    ) -> TaskBrief {
+        let mut gates = task.gates.clone();
+        for gate in &self.list.gates {
+            if !gates.contains(&gate.command) {
+                gates.push(gate.command.clone());
+            }
+        }
+        let mut text = TaskText {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            description: task.body.clone(),
+            notes: excerpts(task, documents),
+            ..TaskText::default()
+        };
+        text.notes.push(("The task list".to_owned(), rule));
+        text.part_of = task.parent.as_deref().and_then(|parent| self.task(parent));
+        let depends = task.depends.iter();
+        text.dependencies = depends.filter_map(|on| self.task(on)).collect();
+        text.block = task.block.clone().map(|block| DeliveredBlock {
+            all: Arc::clone(&self.delivered),
+            block,
+        });
+        TaskBrief {
+            text,
+            gates,
+            trailer: task.closes.clone(),
+            ..TaskBrief::default()
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::program::{ProgramEnd, ask};
 use super::question_line::QuestionLine;
-use super::source::{brief, plan_of};
+use super::source::{ListIndex, plan_of};
 use crate::tasks::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::Git;
@@ -300,13 +300,13 @@ impl TrackerSource {
         Ok(())
     }
 
-    fn brief(&self, list: &TaskList, task: &ListTask) -> TaskBrief {
+    fn brief(&self, index: &ListIndex<'_>, task: &ListTask) -> TaskBrief {
         let source = self.tracker.format.describe();
         let rule = format!(
             "The task comes from {source}. Do only this task. Do not claim, change or close it there: that \
              is done when your work has been verified."
         );
-        let mut brief = brief(list, task, &[], rule);
+        let mut brief = index.brief(task, &[], rule);
         // What strangers wrote is never run.
         if self.tracker.format.is_written_by_anybody() {
             brief.gates.clear();
@@ -328,10 +328,11 @@ impl TaskSource for TrackerSource {
         let read = self.read()?;
         let list = &read.list;
         let (plan, findings) = plan_of(list, self.tracker.options, &self.tracker.path)?;
+        let index = ListIndex::of(list);
         let briefs = list
             .tasks
             .iter()
-            .map(|task| (TaskId::from(task.id.as_str()), self.brief(list, task)));
+            .map(|task| (TaskId::from(task.id.as_str()), self.brief(&index, task)));
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
         let tasks = list.tasks.iter();
         self.known = tasks

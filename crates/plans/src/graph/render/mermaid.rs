@@ -1,5 +1,6 @@
 //! A plan as a Mermaid flowchart: one box for each wave.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::{colour, status_of};
@@ -22,22 +23,59 @@ pub fn mermaid(plan: &Plan, statuses: &[TaskStatus]) -> String {
         }
         out.push_str("  end\n");
     }
+    let joints = drawn_joints(plan);
+    for joint in &joints {
+        let _ = writeln!(out, "  j{joint}((\" \"))");
+        for before in graph.before_joint(*joint) {
+            let _ = writeln!(out, "  t{before} --> j{joint}");
+        }
+    }
     for task in tasks.clone() {
-        for before in arrows(plan, task) {
+        let (before, joints) = arrows(plan, &joints, task);
+        for before in before {
             let _ = writeln!(out, "  t{before} --> t{task}");
+        }
+        for joint in joints {
+            let _ = writeln!(out, "  j{joint} --> t{task}");
         }
     }
     classes(plan, statuses, &mut out);
     out
 }
 
-/// What a task or group is drawn behind.
-pub fn arrows(plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
+/// Joints with so many tasks before them are drawn, instead of an arrow for each pair.
+const DRAWN_JOINT: usize = 9;
+
+/// The joints that are drawn.
+pub fn drawn_joints(plan: &Plan) -> BTreeSet<u32> {
     let graph = plan.graph();
-    match graph.subtasks(task) {
-        [] => graph.all_dependencies(task),
-        subtasks => subtasks.to_vec(),
+    let joints = 0..graph.joints().len() as u32;
+    joints
+        .filter(|joint| graph.before_joint(*joint).len() >= DRAWN_JOINT)
+        .collect()
+}
+
+/// What a task or group is drawn behind: tasks, and joints of those that are drawn.
+pub fn arrows(plan: &Plan, drawn: &BTreeSet<u32>, task: TaskIx) -> (Vec<TaskIx>, Vec<u32>) {
+    let graph = plan.graph();
+    if let subtasks @ [_, ..] = graph.subtasks(task) {
+        return (subtasks.to_vec(), Vec::new());
     }
+    let joints = graph.all_joints(task);
+    if !joints.iter().any(|joint| drawn.contains(joint)) {
+        return (graph.all_dependencies(task), Vec::new());
+    }
+    let (shown, short): (Vec<u32>, Vec<u32>) =
+        joints.into_iter().partition(|joint| drawn.contains(joint));
+    let mut before = graph.named_dependencies(task);
+    before.extend(
+        short
+            .into_iter()
+            .flat_map(|joint| graph.before_joint(joint)),
+    );
+    before.sort_unstable();
+    before.dedup();
+    (before, shown)
 }
 
 fn classes(plan: &Plan, statuses: &[TaskStatus], out: &mut String) {

@@ -7,8 +7,7 @@
 mod mermaid;
 mod text;
 
-pub use mermaid::arrows;
-pub use mermaid::mermaid;
+pub use mermaid::{arrows, drawn_joints, mermaid};
 pub use text::text;
 
 use super::{Plan, TaskIx, TaskStatus};

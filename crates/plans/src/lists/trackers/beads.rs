@@ -1,6 +1,6 @@
 //! Issues of beads, as `bd` and `br` print them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::calls::{Outward, TrackerCommands, TrackerRequest, main_answer, words}
 use crate::graph::{Priority, TaskStatus};
 use crate::lists::format::ListFormat;
 use crate::lists::model::{ListFile, ListTask, TaskList};
-use crate::lists::order::add_unordered;
+use crate::lists::order::ListOrder;
 use descartes_text::finding::{Finding, Place};
 
 /// Issues that are asked for in one call.
@@ -112,13 +112,13 @@ pub(super) fn read(answers: &[ListFile], claims: bool) -> TaskList {
     let shown = shown(answers);
     let mut edges = Vec::new();
     let mut parts: Vec<(String, String)> = Vec::new();
-    let mut gone = Vec::new();
+    let mut gone = HashSet::new();
     for issue in &issues {
         let Some(id) = issue["id"].as_str() else {
             continue;
         };
         if issue["status"] == "tombstone" {
-            gone.push(id.to_owned());
+            gone.insert(id.to_owned());
             continue;
         }
         let full = shown.get(id).unwrap_or(issue);
@@ -159,10 +159,13 @@ pub(super) fn read(answers: &[ListFile], claims: bool) -> TaskList {
     }
     join_parts(&mut list, &mut edges, &parts);
     // Done tasks of the list stay what others were done after.
+    let here: HashSet<&str> = list.tasks.iter().map(|task| task.id.as_str()).collect();
     for (_, on) in &mut edges {
-        on.retain(|id| list.task(id).is_some() || !gone.contains(id));
+        on.retain(|id| here.contains(id.as_str()) || !gone.contains(id));
     }
-    add_unordered(&mut list, edges);
+    let mut order = ListOrder::new(&list);
+    order.add_unordered(&mut list, edges);
+    order.finish(&mut list);
     list
 }
 
@@ -263,13 +266,18 @@ fn join_parts(
     edges: &mut Vec<(String, Vec<String>)>,
     parts: &[(String, String)],
 ) {
+    let places: HashMap<String, usize> = {
+        let all = list.tasks.iter().enumerate();
+        all.map(|(at, task)| (task.id.clone(), at)).collect()
+    };
     for (part, whole) in parts {
-        let Some(is_epic) = list.task(whole).map(|task| task.container) else {
+        let Some(is_epic) = places.get(whole).map(|at| list.tasks[*at].container) else {
             continue;
         };
         if !is_epic {
             edges.push((whole.clone(), vec![part.clone()]));
-        } else if let Some(task) = list.tasks.iter_mut().find(|task| task.id == *part) {
+        } else if let Some(at) = places.get(part) {
+            let task = &mut list.tasks[*at];
             task.parent.get_or_insert_with(|| whole.clone());
         }
     }

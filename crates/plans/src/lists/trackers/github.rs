@@ -8,7 +8,7 @@ use super::parts::{drop_strange_parents, outside};
 use crate::graph::TaskStatus;
 use crate::lists::format::ListFormat;
 use crate::lists::model::{ListFile, ListTask, TaskList};
-use crate::lists::order::add_unordered;
+use crate::lists::order::ListOrder;
 use descartes_text::finding::{Finding, Place};
 
 /// Fields that every `gh` knows.
@@ -120,7 +120,9 @@ pub(super) fn read(answers: &[ListFile]) -> TaskList {
     }
     link_parts(&mut list, &issues);
     satisfy(&mut edges, &issues, answers, &list);
-    add_unordered(&mut list, edges);
+    let mut order = ListOrder::new(&list);
+    order.add_unordered(&mut list, edges);
+    order.finish(&mut list);
     list
 }
 

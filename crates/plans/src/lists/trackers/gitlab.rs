@@ -8,7 +8,7 @@ use super::parts::{drop_strange_parents, outside};
 use crate::graph::TaskStatus;
 use crate::lists::format::ListFormat;
 use crate::lists::model::{ListFile, ListTask, TaskList};
-use crate::lists::order::add_unordered;
+use crate::lists::order::ListOrder;
 use descartes_text::finding::{Finding, Place};
 
 /// Issues of one answer.
@@ -155,7 +155,9 @@ pub(super) fn read(answers: &[ListFile]) -> TaskList {
         on.retain(|id| list.task(id).is_some() || !(is_done(id) || closed.contains(id)));
         on.dedup();
     }
-    add_unordered(&mut list, edges);
+    let mut order = ListOrder::new(&list);
+    order.add_unordered(&mut list, edges);
+    order.finish(&mut list);
     list
 }
 

@@ -15,6 +15,8 @@ pub use calls::{LIST, Outward, TrackerCommands, TrackerRequest};
 pub use commands::{custom_commands, instead, list_name, wanted, with_finished};
 pub use issue_text::marked_as_foreign;
 
+use std::collections::HashMap;
+
 use super::ListContext;
 use super::format::ListFormat;
 use super::model::{ListFile, TaskList};
@@ -31,8 +33,12 @@ pub(super) fn read(
         ListFormat::GitLab => gitlab::read(answers),
         _ => open_json::read(answers),
     };
+    let places: HashMap<String, usize> = {
+        let all = list.tasks.iter().enumerate();
+        all.map(|(at, task)| (task.id.clone(), at)).collect()
+    };
     for done in &context.ledger {
-        let finished = list.tasks.iter_mut().find(|task| task.id == *done);
+        let finished = places.get(done).map(|at| &mut list.tasks[*at]);
         if let Some(task) = finished.filter(|task| !task.is_done()) {
             task.status = crate::graph::TaskStatus::Done;
             list.note(

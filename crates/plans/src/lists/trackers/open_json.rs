@@ -6,7 +6,7 @@ use super::calls::main_answer;
 use crate::graph::{Priority, TaskStatus};
 use crate::lists::format::ListFormat;
 use crate::lists::model::{ListFile, ListTask, TaskList};
-use crate::lists::order::add_unordered;
+use crate::lists::order::ListOrder;
 use descartes_text::finding::{Finding, Place};
 
 pub(super) fn read(answers: &[ListFile]) -> TaskList {
@@ -60,7 +60,9 @@ pub(super) fn read(answers: &[ListFile]) -> TaskList {
         edges.push((id, on));
     }
     super::parts::drop_strange_parents(&mut list);
-    add_unordered(&mut list, edges);
+    let mut order = ListOrder::new(&list);
+    order.add_unordered(&mut list, edges);
+    order.finish(&mut list);
     list
 }
 

@@ -1,6 +1,6 @@
 //! Issues that are parts of others, and issues that are in no list.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::lists::model::TaskList;
 
@@ -14,7 +14,7 @@ pub(super) fn outside(list: TaskList, most: usize) -> Vec<String> {
 
 /// Parents outside of the list order nothing, and nobody is a part of its own part.
 pub(super) fn drop_strange_parents(list: &mut TaskList) {
-    let containers: Vec<String> = {
+    let containers: HashSet<String> = {
         let all = list.tasks.iter().filter(|task| task.container);
         all.map(|task| task.id.clone()).collect()
     };
@@ -27,14 +27,10 @@ pub(super) fn drop_strange_parents(list: &mut TaskList) {
             task.parent = None;
         }
     }
-    let parents: Vec<(String, Option<String>)> = {
+    let parents: HashMap<String, Option<String>> = {
         let all = list.tasks.iter();
         all.map(|task| (task.id.clone(), task.parent.clone()))
             .collect()
-    };
-    let above = |id: &str| {
-        let found = parents.iter().find(|(known, _)| known == id);
-        found.and_then(|(_, parent)| parent.clone())
     };
     for task in &mut list.tasks {
         let mut at = task.parent.clone();
@@ -45,7 +41,7 @@ pub(super) fn drop_strange_parents(list: &mut TaskList) {
                 task.parent = None;
                 break;
             }
-            at = above(&parent);
+            at = parents.get(&parent).cloned().flatten();
         }
     }
 }

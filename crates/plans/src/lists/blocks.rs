@@ -1,0 +1,127 @@
+//! Many tasks that many others wait for: written down once, and shared by all who wait.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Tasks that must all be done first, by position in their list and in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskBlock {
+    run: Arc<[u32]>,
+    /// It is the first of the run: a run grows while some wait for what it holds by then.
+    len: usize,
+}
+
+impl TaskBlock {
+    /// Positions in the list, ascending.
+    pub fn positions(&self) -> &[u32] {
+        &self.run[..self.len]
+    }
+
+    /// A block of these.
+    pub(super) fn of(mut tasks: Vec<u32>) -> Self {
+        tasks.sort_unstable();
+        tasks.dedup();
+        Self {
+            len: tasks.len(),
+            run: tasks.into(),
+        }
+    }
+
+    pub(super) fn contains(&self, task: u32) -> bool {
+        self.positions().binary_search(&task).is_ok()
+    }
+
+    /// Equal for two that share their tasks.
+    pub(super) fn key(&self) -> (usize, usize) {
+        (Arc::as_ptr(&self.run).cast::<u32>() as usize, self.len)
+    }
+}
+
+/// The first tasks of a run that may still grow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunPart {
+    run: Rc<RefCell<Vec<u32>>>,
+    len: usize,
+}
+
+impl RunPart {
+    /// A run of these, which must ascend.
+    pub(super) fn of(tasks: Vec<u32>) -> Self {
+        Self {
+            len: tasks.len(),
+            run: Rc::new(RefCell::new(tasks)),
+        }
+    }
+
+    /// Appends to the run. Only its longest part may do so.
+    pub(super) fn extend(&mut self, tasks: impl IntoIterator<Item = u32>) {
+        let mut run = self.run.borrow_mut();
+        run.extend(tasks);
+        self.len = run.len();
+    }
+
+    pub(super) fn to_vec(&self) -> Vec<u32> {
+        self.run.borrow()[..self.len].to_vec()
+    }
+}
+
+/// Turns runs that no longer grow into blocks.
+#[derive(Default)]
+pub(super) struct FinishedRuns {
+    runs: HashMap<*const RefCell<Vec<u32>>, Arc<[u32]>>,
+}
+
+impl FinishedRuns {
+    /// The tasks of a part, as a block where there are several.
+    pub(super) fn block(&mut self, part: &RunPart) -> Result<TaskBlock, Option<u32>> {
+        if part.len < 2 {
+            return Err(part.run.borrow().first().copied().filter(|_| part.len > 0));
+        }
+        let run = self.runs.entry(Rc::as_ptr(&part.run));
+        let run = run.or_insert_with(|| part.run.borrow().as_slice().into());
+        Ok(TaskBlock {
+            run: Arc::clone(run),
+            len: part.len,
+        })
+    }
+}
+
+/// All blocks of a list, each with what it adds to a shorter one of the same run.
+pub(super) struct BlockTable<'a> {
+    numbers: HashMap<(usize, usize), usize>,
+    /// The shorter block, and the tasks that this one has beside those.
+    pub(super) rows: Vec<(Option<usize>, &'a [u32])>,
+}
+
+impl<'a> BlockTable<'a> {
+    pub(super) fn new(blocks: impl Iterator<Item = &'a TaskBlock>) -> Self {
+        let mut all: HashMap<(usize, usize), &TaskBlock> = HashMap::new();
+        for block in blocks {
+            all.entry(block.key()).or_insert(block);
+        }
+        let mut all: Vec<((usize, usize), &TaskBlock)> = all.into_iter().collect();
+        // By their first task, so that the same list gives the same table.
+        all.sort_unstable_by_key(|(key, block)| (block.positions().first().copied(), *key));
+        let mut table = Self {
+            numbers: HashMap::with_capacity(all.len()),
+            rows: Vec::with_capacity(all.len()),
+        };
+        let mut last: Option<(usize, usize)> = None;
+        for (key, block) in all {
+            let shorter = last.filter(|last| last.0 == key.0);
+            let known = shorter.map_or(0, |shorter| shorter.1);
+            let shorter = shorter.map(|_| table.rows.len() - 1);
+            table.numbers.insert(key, table.rows.len());
+            table.rows.push((shorter, &block.positions()[known..]));
+            last = Some(key);
+        }
+        table
+    }
+
+    /// The row of a block.
+    pub(super) fn number(&self, block: &TaskBlock) -> Option<usize> {
+        self.numbers.get(&block.key()).copied()
+    }
+}
