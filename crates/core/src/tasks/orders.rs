@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use descartes_kernel::edits::FieldChange;
 use descartes_kernel::sandbox::SandboxLevel;
-use descartes_plans::graph::{Rules, TaskGraph, TaskId};
+use descartes_plans::graph::{Rules, TaskId};
 use descartes_plans::spec::TaskText;
 
 use super::source::{Loaded, TaskBrief};
@@ -64,10 +64,20 @@ impl Orders {
     pub(super) fn hold(&mut self, loaded: &mut Loaded) -> Vec<FieldChange> {
         let mut nodes = loaded.plan.graph().nodes().to_vec();
         let (mut found, mut mended) = (Vec::new(), false);
+        let mut agreed: Option<HashSet<String>> = None;
         for node in &mut nodes {
             let brief = loaded.briefs.entry(node.id.clone()).or_default();
             if !self.known.contains_key(&node.id) {
-                let order = self.order_of_new(&node.id, brief, node.rules, node.agent.clone());
+                let granted = self.granted.remove(&node.id);
+                let agreed = agreed.get_or_insert_with(|| self.agreed());
+                let mut refused = commands(brief);
+                refused.retain(|command| !granted && !agreed.contains(command));
+                let order = TaskOrder {
+                    brief: brief.clone(),
+                    rules: node.rules,
+                    agent: node.agent.clone(),
+                    refused,
+                };
                 for command in &order.refused {
                     found.push(FieldChange {
                         field: format!("task {} (new)", node.id),
@@ -101,7 +111,7 @@ impl Orders {
             node.rules = order.rules;
             node.agent.clone_from(&order.agent);
         }
-        if mended && let Ok(plan) = TaskGraph::new(nodes).plan() {
+        if mended && let Ok(plan) = loaded.plan.graph().with_nodes(nodes).plan() {
             loaded.plan = plan;
         }
         if found.is_empty() || found == self.reported {
@@ -111,27 +121,14 @@ impl Orders {
         found
     }
 
-    fn order_of_new(
-        &mut self,
-        task: &TaskId,
-        brief: &TaskBrief,
-        rules: Rules,
-        agent: Option<String>,
-    ) -> TaskOrder {
-        let granted = self.granted.remove(task);
-        let known: HashSet<String> = self
-            .known
-            .values()
-            .flat_map(|order| commands(&order.brief))
-            .collect();
-        let mut refused = commands(brief);
-        refused.retain(|command| !granted && !known.contains(command));
-        TaskOrder {
-            brief: brief.clone(),
-            rules,
-            agent,
-            refused,
-        }
+    /// Commands that a person has agreed to run for some task.
+    fn agreed(&self) -> HashSet<String> {
+        let orders = self.known.values().flat_map(|order| {
+            let mut commands = commands(&order.brief);
+            commands.retain(|command| !order.refused.contains(command));
+            commands
+        });
+        orders.collect()
     }
 }
 
@@ -247,6 +244,19 @@ mod tests {
 
     fn cases_text() -> &'static str {
         "- [ ] **a**: First, and better\n- [ ] **b**: Second\n"
+    }
+
+    #[test]
+    fn a_command_that_was_refused_once_is_not_known_to_the_next_task() {
+        let mut orders = Orders::of(&load(BEGAN));
+        let evil = "  - check: touch pwned\n";
+        let new = format!("{BEGAN}- [ ] **c**: Third\n{evil}- [ ] **d**: Fourth\n{evil}");
+        let found = orders.hold(&mut load(&new));
+        assert_eq!(found.len(), 2, "{:?}", words(&found));
+        orders.hold(&mut load(&format!("{new}- [ ] **e**: Fifth\n{evil}")));
+        for task in ["c", "d", "e"] {
+            assert!(orders.refused(&task.into()).is_some(), "{task}");
+        }
     }
 
     #[test]

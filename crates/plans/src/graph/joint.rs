@@ -1,16 +1,7 @@
 //! Joints: many tasks that many others wait for, at the cost of one edge each instead of one a pair.
 
 use super::hash::NameSet;
-use super::{TaskGraph, TaskIx};
-
-/// A point between tasks: it is satisfied when everything before it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joint {
-    /// Tasks before it.
-    pub tasks: Vec<TaskIx>,
-    /// Joints before it, by position.
-    pub joints: Vec<u32>,
-}
+use super::{Joint, TaskGraph, TaskIx};
 
 impl TaskGraph {
     /// The joints of the graph.

@@ -28,7 +28,6 @@ pub mod render;
 pub use build::{TaskGraph, TaskIx};
 pub use frontier::{Frontier, Mark};
 pub use id::{TaskId, natural_cmp};
-pub use joint::Joint;
-pub use node::{Dependency, OnFail, Origin, Priority, Proof, Rules, TaskNode, TaskStatus};
+pub use node::{Dependency, Joint, OnFail, Origin, Priority, Proof, Rules, TaskNode, TaskStatus};
 pub use plan::Plan;
 pub use problem::Problem;

@@ -181,6 +181,15 @@ pub struct Dependency {
     pub place: Place,
 }
 
+/// A point between tasks: it is satisfied when everything before it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Joint {
+    /// Tasks before it, by position in the graph.
+    pub tasks: Vec<u32>,
+    /// Joints before it, by position.
+    pub joints: Vec<u32>,
+}
+
 /// One task of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskNode {

@@ -39,6 +39,67 @@ impl TaskBlock {
     }
 }
 
+/// What a task waits for, by position in the list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskWaits {
+    pub(super) block: Option<TaskBlock>,
+    pub(super) tasks: Vec<u32>,
+}
+
+impl TaskWaits {
+    /// Waits for all of them.
+    pub(super) fn after(tasks: Vec<u32>) -> Self {
+        match tasks.len() {
+            0 | 1 => Self { block: None, tasks },
+            _ => Self {
+                block: Some(TaskBlock::of(tasks)),
+                tasks: Vec::new(),
+            },
+        }
+    }
+
+    /// Everything that it waits for.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let block = self.block.iter().flat_map(TaskBlock::positions);
+        block.chain(&self.tasks).copied()
+    }
+
+    /// The one at a place of [`TaskWaits::iter`].
+    pub(super) fn get(&self, at: usize) -> Option<u32> {
+        let block = self.block.as_ref().map_or(&[][..], TaskBlock::positions);
+        match block.get(at) {
+            Some(task) => Some(*task),
+            None => self.tasks.get(at - block.len()).copied(),
+        }
+    }
+
+    pub(super) fn contains(&self, task: u32) -> bool {
+        self.holds_in_block(task) || self.tasks.contains(&task)
+    }
+
+    /// Takes out one task.
+    pub(super) fn remove(&mut self, task: u32) {
+        self.tasks.retain(|other| *other != task);
+        if self.holds_in_block(task)
+            && let Some(block) = self.block.take()
+        {
+            let rest = block
+                .positions()
+                .iter()
+                .copied()
+                .filter(|other| *other != task);
+            let rest = Self::after(rest.collect());
+            self.block = rest.block;
+            self.tasks.splice(0..0, rest.tasks);
+        }
+    }
+
+    pub(super) fn holds_in_block(&self, task: u32) -> bool {
+        let block = self.block.as_ref();
+        block.is_some_and(|block| block.contains(task))
+    }
+}
+
 /// The first tasks of a run that may still grow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunPart {

@@ -1,8 +1,7 @@
 //! Circles of tasks that wait for each other, and which of their dependencies are left out.
 
-use super::blocks::BlockTable;
+use super::blocks::{BlockTable, TaskWaits};
 use super::model::{ListOptions, TaskList};
-use super::order::TaskWaits;
 use crate::graph::{Problem, TaskId};
 
 /// Dependencies (task, on) that close a circle.

@@ -2,69 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::blocks::{FinishedRuns, RunPart, TaskBlock};
+use super::blocks::{FinishedRuns, RunPart, TaskBlock, TaskWaits};
 use super::cycles::{break_cycles, break_group_cycles};
 use super::model::{ListTask, TaskList};
-
-/// What a task waits for, by position in the list.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TaskWaits {
-    pub(super) block: Option<TaskBlock>,
-    pub(super) tasks: Vec<u32>,
-}
-
-impl TaskWaits {
-    /// Waits for all of them.
-    fn after(tasks: Vec<u32>) -> Self {
-        match tasks.len() {
-            0 | 1 => Self { block: None, tasks },
-            _ => Self {
-                block: Some(TaskBlock::of(tasks)),
-                tasks: Vec::new(),
-            },
-        }
-    }
-
-    /// Everything that it waits for.
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let block = self.block.iter().flat_map(TaskBlock::positions);
-        block.chain(&self.tasks).copied()
-    }
-
-    /// The one at a place of [`TaskWaits::iter`].
-    pub(super) fn get(&self, at: usize) -> Option<u32> {
-        let block = self.block.as_ref().map_or(&[][..], TaskBlock::positions);
-        match block.get(at) {
-            Some(task) => Some(*task),
-            None => self.tasks.get(at - block.len()).copied(),
-        }
-    }
-
-    pub(super) fn contains(&self, task: u32) -> bool {
-        holds(self.block.as_ref(), task) || self.tasks.contains(&task)
-    }
-
-    /// Takes out one task.
-    pub(super) fn remove(&mut self, task: u32) {
-        self.tasks.retain(|other| *other != task);
-        if holds(self.block.as_ref(), task)
-            && let Some(block) = self.block.take()
-        {
-            let rest = block
-                .positions()
-                .iter()
-                .copied()
-                .filter(|other| *other != task);
-            let rest = Self::after(rest.collect());
-            self.block = rest.block;
-            self.tasks.splice(0..0, rest.tasks);
-        }
-    }
-}
-
-fn holds(block: Option<&TaskBlock>, task: u32) -> bool {
-    block.is_some_and(|block| block.contains(task))
-}
 
 /// What the next task waits for, while a file is read from top to bottom.
 ///
@@ -264,7 +204,7 @@ impl ListOrder {
                 }
                 continue;
             }
-            if holds(waits.block.as_ref(), at)
+            if waits.holds_in_block(at)
                 && let Some(old) = waits.block.take()
             {
                 let rest = old.positions().iter().filter(|task| **task != at);
