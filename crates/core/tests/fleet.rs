@@ -58,10 +58,21 @@ struct Running {
 
 impl Running {
     fn start(world: &World, server: &MemoryServer, name: &str, slots: u32) -> Self {
+        Self::start_as(world, server, (name, name), slots)
+    }
+
+    /// With a name and a login.
+    fn start_as(
+        world: &World,
+        server: &MemoryServer,
+        (name, login): (&str, &str),
+        slots: u32,
+    ) -> Self {
         let (tx, notices) = channel();
         let options = WorkerOptions {
             name: name.to_owned(),
             host: "here".to_owned(),
+            login: login.to_owned(),
             pool: DEFAULT_POOL.to_owned(),
             slots,
             allow_repos: Vec::new(),
@@ -270,6 +281,38 @@ fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
     });
     assert_eq!(world.git(["show", "HEAD~1:work-1.txt"]), "done");
     assert_eq!(world.git(["show", "HEAD~1:half.txt"]), "half");
+}
+
+#[test]
+fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
+    let (world, server) = (world(), MemoryServer::new());
+    let limit = "echo 'Rate limit exceeded, try again in 45 minutes' >&2; exit 1";
+    let script = format!(
+        "unless-file {0} sh touch {0}; {limit} ;; {WORKS}",
+        world.root().join("limited").display()
+    );
+    let config = config(&world, &script);
+    std::thread::scope(|scope| {
+        let first = Running::start_as(&world, &server, ("first", "anna"), 1);
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run(&world, &server, config))
+        });
+        first.hears(|notice| matches!(notice, WorkerNotice::HandedIn(_)));
+        let second = Running::start_as(&world, &server, ("second", "anna"), 1);
+        second.hears(|notice| {
+            let limit = "the provider of generic has limited the login `anna` until ";
+            matches!(notice, WorkerNotice::Refused(why) if why.starts_with(limit))
+        });
+        // What it has looked at is handed out again.
+        server.advance(Duration::from_secs(11));
+        let third = Running::start_as(&world, &server, ("third", "ben"), 1);
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        // The limit itself was heard of above.
+        assert_eq!(first.handed_in(), 0, "first");
+        assert_eq!(second.handed_in(), 0, "second");
+        assert_eq!(third.handed_in(), 3, "third");
+    });
 }
 
 #[test]

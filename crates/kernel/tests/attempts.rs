@@ -241,7 +241,10 @@ fn a_limit_gives_the_loop_back_at_once_and_costs_no_attempt() {
         ..facts(1, false)
     };
     sim.attempt(1, &limited, false, Gate::Green);
-    assert_eq!(attempt_end(&sim.0, 1), AttemptEnd::Limited { until });
+    assert_eq!(
+        attempt_end(&sim.0, 1),
+        AttemptEnd::Limited { until, login: None }
+    );
     assert_eq!(sim.0.iterations, 0);
 }
 

@@ -559,7 +559,7 @@ fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
         14 => world.finish(which, AttemptEnd::BlockedByAgent { message: tail() }),
         15..17 => {
             let until = Timestamp::from_second(clock + 10).unwrap();
-            world.finish(which, AttemptEnd::Limited { until });
+            world.finish(which, AttemptEnd::Limited { until, login: None });
         }
         17 => world.finish(which, AttemptEnd::Interrupted),
         18..26 => world.merge(MergeEnd::Merged),

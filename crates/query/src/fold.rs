@@ -467,7 +467,7 @@ fn evidence(end: &AttemptEnd) -> Option<String> {
         AttemptEnd::Failed { message }
         | AttemptEnd::AtLimit { message }
         | AttemptEnd::BlockedByAgent { message } => Some(message.clone()),
-        AttemptEnd::Limited { until } => Some(format!("until {until}")),
+        AttemptEnd::Limited { until, .. } => Some(format!("until {until}")),
         AttemptEnd::Green { .. }
         | AttemptEnd::Interrupted
         | AttemptEnd::NoPromise

@@ -33,6 +33,10 @@ pub struct WorkerArgs {
     /// Confine attempts at least so far; what their loop asks for beyond that holds [default: as they ask]
     #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
     pub sandbox: Option<SandboxLevel>,
+    /// Whose accounts its agents use: a limit that a provider tells one worker holds for all with the same
+    /// name [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub login: Option<String>,
     /// What it is called [default: the name of its key, else of this machine]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

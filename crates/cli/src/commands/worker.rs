@@ -175,6 +175,7 @@ fn options(
     let name = args.name.clone().or_else(|| url.name.clone());
     WorkerOptions {
         name: name.unwrap_or_else(|| host.clone()),
+        login: args.login.clone().unwrap_or_else(|| host.clone()),
         host,
         pool: args.pool.clone(),
         slots: args.slots,

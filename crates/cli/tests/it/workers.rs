@@ -136,7 +136,8 @@ fn two_workers_do_the_tasks_of_a_tag() {
     let project = machines.world.project();
     let project = project.to_str().unwrap();
     let flags = ["--pool", "fast", "--allow-repo", project];
-    machines.worker("w1", &[&flags[..], &["--slots", "2"]].concat());
+    let more = ["--slots", "2", "--login", "anna"];
+    machines.worker("w1", &[&flags[..], &more].concat());
     machines.worker("w2", &flags);
     let world = &machines.world;
     let agent = world.agent("write work-${DESCARTES_TASK_ID}.txt done ;; promise");
@@ -153,7 +154,8 @@ fn two_workers_do_the_tasks_of_a_tag() {
     let told = world.run(world.descartes(["loop", "workers"]));
     told.assert_code(0);
     let lines = told.stdout();
-    assert!(lines.contains("pool fast, 0 of 2 slots busy"), "{lines}");
+    let busy = "login anna, pool fast, 0 of 2 slots busy";
+    assert!(lines.contains(busy), "{lines}");
     let state = world.run(world.descartes(["loop", "status", "--json"]));
     let state: Value = serde_json::from_str(&state.stdout()).unwrap();
     let file = state["state_file"].as_str().unwrap();

@@ -164,6 +164,8 @@ pub(super) fn start(
     let of_tasks = runner.d.state.tasks.as_ref();
     let offered = of_tasks.and_then(|tasks| tasks.offers.get(work.id.as_str()).copied());
     let last_loop = of_tasks.and_then(|tasks| tasks.loops.get(work.id.as_str()).cloned());
+    let limited_logins = of_tasks.map(|tasks| tasks.limited_logins.clone());
+    let limited_logins = limited_logins.unwrap_or_default();
     let order = AttemptOrder {
         slot,
         attempt,
@@ -183,6 +185,7 @@ pub(super) fn start(
             cost: brief.as_ref().and_then(|brief| brief.max_cost),
         },
         files: brief.map(|brief| brief.text.files).unwrap_or_default(),
+        limited_logins,
     };
     let tx = runner.d.tx.clone();
     runner.executor.start(order, control.clone(), tx)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::fleet::KnownOffer;
+use descartes_kernel::fleet::{KnownOffer, LimitedLogin};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::OwnLimits;
 use descartes_plans::graph::TaskId;
@@ -40,4 +40,7 @@ pub(super) struct AttemptOrder {
     pub(super) own: OwnLimits,
     /// Files that it may touch; none: every file.
     pub(super) files: Vec<String>,
+    /// Logins that workers may not use: their providers have limited them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) limited_logins: Vec<LimitedLogin>,
 }

@@ -8,12 +8,14 @@
 
 mod claim;
 mod lease;
+mod login;
 mod mirror;
 mod offer;
 mod watch;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
+pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
 pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};

@@ -183,19 +183,14 @@ impl Scheduler {
     }
 
     fn attempt_ended(&mut self, task: TaskIx, end: &AttemptEnd, next: &Next) -> Applied {
-        let until = match end {
-            AttemptEnd::Limited { until } => Some(*until),
-            _ => None,
-        };
-        let cost = if until.is_some() {
-            Cost::Nothing
-        } else {
-            Cost::Attempt
+        let cost = match end {
+            AttemptEnd::Limited { .. } => Cost::Nothing,
+            _ => Cost::Attempt,
         };
         self.leave_slot(task, "attempt_ended", cost)?;
-        if until.is_some() {
+        if let AttemptEnd::Limited { until, login: None } = end {
             let lane = self.lane_mut(task);
-            lane.held_until = lane.held_until.max(until);
+            lane.held_until = lane.held_until.max(Some(*until));
         }
         self.record_mut(task).interrupted += u32::from(*end == AttemptEnd::Interrupted);
         self.take_next(task, next);

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::fleet::AgentLogin;
 use crate::outcome::Budget;
 use descartes_plans::graph::{TaskId, TaskStatus};
 
@@ -49,6 +50,10 @@ pub enum AttemptEnd {
     Limited {
         /// When it is over.
         until: Timestamp,
+        /// The login that it holds, where a worker on another machine made the attempt: workers with
+        /// other logins go on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        login: Option<AgentLogin>,
     },
     /// A person or a dead host ended it.
     Interrupted,

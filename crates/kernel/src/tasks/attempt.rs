@@ -32,7 +32,10 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
             .wait()
             .filter(|wait| matches!(wait.reason, WaitReason::Limit(_)));
         return match limit {
-            Some(wait) => AttemptEnd::Limited { until: wait.until },
+            Some(wait) => AttemptEnd::Limited {
+                until: wait.until,
+                login: None,
+            },
             None => AttemptEnd::Interrupted,
         };
     }

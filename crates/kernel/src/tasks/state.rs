@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::field_change::FieldChange;
-use crate::fleet::KnownOffer;
+use crate::fleet::{KnownOffer, LimitedLogin, add_limit};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 use crate::spent::Spent;
 use descartes_plans::graph::{TaskId, TaskStatus};
@@ -309,6 +309,9 @@ pub struct TasksState {
     /// By task: the number of the offer whose result was written down last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<TaskId, u64>,
+    /// Logins of workers on other machines that their providers have limited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited_logins: Vec<LimitedLogin>,
     /// By task: iterations of its own loop that this one has heard of.
     #[serde(rename = "told")]
     pub reported_iterations: BTreeMap<TaskId, u32>,
@@ -456,6 +459,15 @@ impl TasksState {
             Event::AttemptEnded { task, end, next } => {
                 let over = self.leave(task);
                 self.next(task, next, at);
+                if let crate::sched::AttemptEnd::Limited {
+                    until,
+                    login: Some(of),
+                } = end
+                {
+                    let (of, until) = (of.clone(), *until);
+                    self.limited_logins.retain(|limit| limit.until > at);
+                    add_limit(&mut self.limited_logins, LimitedLogin { of, until });
+                }
                 let counts = !matches!(end, crate::sched::AttemptEnd::Limited { .. });
                 if over && counts {
                     return Counted::Yes;
@@ -832,7 +844,10 @@ mod tests {
     fn a_limit_and_an_agent_that_still_has_tasks_count_nothing() {
         let mut state = state();
         start(&mut state, "1", 0);
-        let limited = AttemptEnd::Limited { until: at() };
+        let limited = AttemptEnd::Limited {
+            until: at(),
+            login: None,
+        };
         assert_eq!(end(&mut state, "1", limited, Next::Again), Counted::No);
         start(&mut state, "1", 0);
         start(&mut state, "2", 0);

@@ -30,6 +30,7 @@ fn an_agent_that_fails_before_anything_was_done_fails_for_every_task() {
     let red = || AttemptEnd::Red { tail: "x".into() };
     let limited = || AttemptEnd::Limited {
         until: "2026-03-01T12:00:00Z".parse().unwrap(),
+        login: None,
     };
     let table: [Case<'_>; 7] = [
         (&[(failed(), false), (failed(), false)], 0, false),

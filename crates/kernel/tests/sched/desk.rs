@@ -19,6 +19,11 @@ pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
+/// A provider's limit that holds for everybody.
+pub fn limited(until: Timestamp) -> AttemptEnd {
+    AttemptEnd::Limited { until, login: None }
+}
+
 pub const GREEN: AttemptEnd = AttemptEnd::Green {
     changed: true,
     claimed: true,

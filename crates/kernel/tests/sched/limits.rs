@@ -1,9 +1,10 @@
 //! Limits, budgets, pauses and signals.
 
+use descartes_kernel::fleet::AgentLogin;
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{AttemptEnd, Input, Outcome, SchedConfig, StopReason};
 
-use crate::desk::{Desk, GREEN, at, task, two_at_a_time};
+use crate::desk::{Desk, GREEN, at, limited, task, two_at_a_time};
 
 #[test]
 fn a_providers_limit_is_no_attempt_and_stops_that_agent_alone() {
@@ -14,14 +15,13 @@ fn a_providers_limit_is_no_attempt_and_stops_that_agent_alone() {
     let mut desk = Desk::new(vec![task("1"), other, task("3"), later], two_at_a_time());
     assert_eq!(desk.begin(), ["start 1#1@0", "start 2#1@1"]);
     for _ in 0..5 {
-        let limited = AttemptEnd::Limited { until: at(100) };
         assert_eq!(
-            desk.end("1", limited),
+            desk.end("1", limited(at(100))),
             ["wait 100", "start 4#1@0"],
             "3 waits, 4 goes on"
         );
         assert_eq!(desk.put(Input::Wake { now: at(50) }), ["wait 100"]);
-        desk.end("4", AttemptEnd::Limited { until: at(200) });
+        desk.end("4", limited(at(200)));
         assert_eq!(
             desk.put(Input::RetryNow),
             ["start 1#1@0"],
@@ -29,12 +29,28 @@ fn a_providers_limit_is_no_attempt_and_stops_that_agent_alone() {
         );
     }
     assert_eq!(desk.scheduler.iterations(), 2, "only what runs now counts");
-    desk.end("1", AttemptEnd::Limited { until: at(300) });
-    desk.end("2", AttemptEnd::Limited { until: at(400) });
+    desk.end("1", limited(at(300)));
+    desk.end("2", limited(at(400)));
     assert!(desk.ended.is_none(), "waiting is no end");
     assert_eq!(
         desk.put(Input::Wake { now: at(300) }),
         ["wait 400", "start 1#1@1"]
+    );
+}
+
+#[test]
+fn a_limit_of_one_workers_login_is_no_attempt_and_holds_no_task() {
+    let mut desk = Desk::new(vec![task("1"), task("2"), task("3")], two_at_a_time());
+    desk.begin();
+    let login = Some(AgentLogin {
+        agent: "claude".to_owned(),
+        login: "anna".to_owned(),
+    });
+    let until = at(100);
+    assert_eq!(
+        desk.end("1", AttemptEnd::Limited { until, login }),
+        ["start 1#1@0"],
+        "a worker with another login may take it, and it is still the first attempt"
     );
 }
 

@@ -1,11 +1,11 @@
 //! Hosts that die, commits that fail, plans that change.
 
 use descartes_kernel::sched::{
-    AttemptEnd, CommitEnd, Event, Input, MarkEnd, Outcome, SchedConfig, Scheduler, StopReason,
+    CommitEnd, Event, Input, MarkEnd, Outcome, SchedConfig, Scheduler, StopReason,
 };
 use descartes_plans::graph::TaskStatus;
 
-use crate::desk::{Desk, GREEN, at, diamond, plan, task, two_at_a_time};
+use crate::desk::{Desk, GREEN, at, diamond, limited, plan, task, two_at_a_time};
 
 #[test]
 fn a_wave_that_cannot_be_committed_stops_the_loop_and_is_committed_on_resume() {
@@ -51,8 +51,8 @@ fn what_a_dead_host_left_is_taken_up_again() {
     desk.die(diamond(), two_at_a_time());
     assert_eq!(desk.begin(), ["commit 1: 1"]);
     desk.committed(1);
-    desk.end("2", AttemptEnd::Limited { until: at(77) });
-    desk.end("3", AttemptEnd::Limited { until: at(77) });
+    desk.end("2", limited(at(77)));
+    desk.end("3", limited(at(77)));
     desk.die(diamond(), two_at_a_time());
     assert_eq!(desk.begin(), ["wait 77"], "a wait survives");
     assert_eq!(
@@ -184,7 +184,7 @@ fn events_read_back_from_the_journal() {
     let mut desk = Desk::new(diamond(), two_at_a_time());
     desk.begin();
     desk.red("1");
-    desk.end("1", AttemptEnd::Limited { until: at(5) });
+    desk.end("1", limited(at(5)));
     desk.put(Input::RetryNow);
     desk.seen("1", TaskStatus::Review);
     desk.seen("4", TaskStatus::Cancelled);

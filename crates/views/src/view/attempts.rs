@@ -37,8 +37,10 @@ pub fn attempt_end(end: &AttemptEnd) -> TaskEnd<'_> {
         AttemptEnd::BlockedByAgent { message } => {
             (Tone::Bad, "its agent gave up", Evidence::Message(message))
         }
-        AttemptEnd::Limited { until } => {
-            let line = Cell::new(Tone::Warn, format!("provider limit, until {until}"));
+        AttemptEnd::Limited { until, login } => {
+            let of = login.as_ref().map(|login| format!(" of {}", login.login));
+            let of = of.unwrap_or_default();
+            let line = Cell::new(Tone::Warn, format!("provider limit{of}, until {until}"));
             let evidence = Evidence::None;
             return TaskEnd { line, evidence };
         }

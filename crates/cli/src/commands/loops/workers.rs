@@ -69,8 +69,12 @@ fn head(worker: &WorkerFacts) -> String {
     let busy = worker.at_work.len();
     let slots = plural(u64::from(worker.slots), "slot");
     let draining = if worker.draining { ", leaving" } else { "" };
+    let login = match worker.login.is_empty() || worker.login == worker.host {
+        true => String::new(),
+        false => format!("login {}, ", worker.login),
+    };
     let head = format!(
-        "{} on {}: pool {}, {busy} of {slots} busy{draining}, agents {}, descartes {}",
+        "{} on {}: {login}pool {}, {busy} of {slots} busy{draining}, agents {}, descartes {}",
         worker.name,
         worker.host,
         worker.pool,

@@ -193,6 +193,9 @@ pub struct WorkerFacts {
     pub name: String,
     /// Its machine.
     pub host: String,
+    /// Whose accounts its agents use: a limit that a provider tells holds for all workers with the same.
+    #[serde(default)]
+    pub login: String,
     /// The offers that it takes.
     pub pool: String,
     /// Agents that it can run.
@@ -266,6 +269,7 @@ mod tests {
         WorkerFacts {
             name: "w".to_owned(),
             host: "h".to_owned(),
+            login: "h".to_owned(),
             pool: pool.to_owned(),
             agents: vec![agent.to_owned()],
             slots: 1,

@@ -1,15 +1,16 @@
 //! One attempt on a worker: claimed, made as a task loop makes its own, handed in.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, ServedRequest, subject};
-use descartes_kernel::fleet::LeaseEnd;
+use descartes_kernel::fleet::{AgentLogin, LeaseEnd, LimitedLogin, add_limit, limit_of};
 use descartes_kernel::sched::AttemptEnd;
 use descartes_proc::LeaseClock;
 use descartes_store::state_file;
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::clone::Clones;
@@ -40,9 +41,54 @@ pub(super) struct SlotContext {
     pub(super) clones: Clones,
     pub(super) settings: HostSettings,
     pub(super) worker: String,
+    /// Whose accounts its agents use.
+    pub(super) login: String,
+    /// Limits that providers told this worker.
+    pub(super) limits: Mutex<Vec<LimitedLogin>>,
     pub(super) results: Results,
     /// How often work in progress is stored.
     pub(super) wip_every: Duration,
+}
+
+impl SlotContext {
+    fn login_of(&self, agent: &str) -> AgentLogin {
+        AgentLogin {
+            agent: agent.to_owned(),
+            login: self.login.clone(),
+        }
+    }
+
+    /// Until when the provider of an agent has limited the login of this worker.
+    pub(super) fn limit(&self, agent: &str) -> Option<Timestamp> {
+        let known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        limit_of(&known, &self.login_of(agent), Timestamp::now())
+    }
+
+    /// Why an offer is not taken for an agent whose provider has limited the login of this worker, as
+    /// the coordinator heard from another.
+    pub(super) fn limit_objection(&self, offer: &OfferMessage) -> Option<String> {
+        let agent = &offer.order.config.backend.backend_type;
+        let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        for told in &offer.order.limited_logins {
+            add_limit(&mut known, told.clone());
+        }
+        drop(known);
+        let until = self.limit(agent)?;
+        Some(format!(
+            "the provider of {agent} has limited the login `{}` until {until:.0}",
+            self.login
+        ))
+    }
+
+    /// A limit that an attempt was told holds for this worker's login alone.
+    fn note_limit(&self, agent: &str, end: &mut AttemptEnd) {
+        if let AttemptEnd::Limited { until, login } = end {
+            let (of, until) = (self.login_of(agent), *until);
+            *login = Some(of.clone());
+            let mut own = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            add_limit(&mut own, LimitedLogin { of, until });
+        }
+    }
 }
 
 /// Makes an attempt whose task was claimed; `None` where it was in vain.
@@ -89,6 +135,7 @@ pub(super) fn make_attempt(
             };
             done.news = making.run_job(ctx);
             mirror.over();
+            ctx.note_limit(&offer.order.config.backend.backend_type, &mut done.news.end);
             if clock.frozen() > Duration::ZERO && matches!(done.news.end, AttemptEnd::Failed { .. })
             {
                 // It may have failed because it stood still.

@@ -41,6 +41,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Its machine.
     pub host: String,
+    /// Whose accounts its agents use.
+    pub login: String,
     /// The offers that it takes.
     pub pool: String,
     /// Attempts at once.
@@ -147,6 +149,8 @@ impl FleetWorker {
                     clones,
                     settings,
                     worker: options.name.clone(),
+                    login: options.login.clone(),
+                    limits: Mutex::default(),
                     results,
                     wip_every: options.wip_every,
                 },
@@ -232,8 +236,10 @@ impl WorkerShared {
         }
     }
 
+    /// What it may be offered now: nothing for agents whose login is limited.
     fn targets(&self) -> Vec<OfferTarget> {
         let agents = self.options.agents.iter();
+        let agents = agents.filter(|agent| self.ctx.limit(agent).is_none());
         let pool = |agent: &String| OfferTarget::Pool {
             pool: self.options.pool.clone(),
             agent: agent.clone(),
@@ -242,8 +248,12 @@ impl WorkerShared {
     }
 
     fn serve_slot(&self, slot: u32) {
-        let targets = self.targets();
         while !self.is_draining() {
+            let targets = self.targets();
+            if targets.is_empty() {
+                self.rest(REST);
+                continue;
+            }
             match self.ctx.engine.pull(&targets, 1, PULL_WAIT) {
                 Ok(offers) => {
                     *self.trouble() = None;
@@ -337,6 +347,9 @@ impl WorkerShared {
                 "the repository {repository} is not allowed (--allow-repo {repository})"
             ));
         }
+        if let Some(reason) = self.ctx.limit_objection(offer) {
+            return Some(reason);
+        }
         let mut config = offer.order.config.clone();
         ask_profiles(&mut config, &self.ctx.settings);
         let level = config.sandbox.effective();
@@ -381,6 +394,7 @@ impl WorkerShared {
             control: control.clone(),
         };
         self.at_work().insert(slot, work);
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
         info!(task, loop_id, epoch = offer.epoch, "task claimed");
         let of = WorkerTask { task, loop_id };
         (self.tell)(WorkerNotice::Began(of.clone()));
@@ -407,6 +421,7 @@ impl WorkerShared {
         WorkerFacts {
             name: self.options.name.clone(),
             host: self.options.host.clone(),
+            login: self.options.login.clone(),
             pool: self.options.pool.clone(),
             agents: self.options.agents.clone(),
             slots: self.options.slots,
