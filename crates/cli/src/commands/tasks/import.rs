@@ -78,6 +78,12 @@ fn files_of(path: &Path) -> Result<Vec<ListFile>, CliError> {
     } else if let Some(phases) = beside.filter(|phases| phases.is_dir()) {
         collect(&phases, DEPTH, &mut files);
     }
+    if files.len() > MOST_FILES {
+        return Err(CliError::refused(
+            format!("{}: more than {MOST_FILES} Markdown files", path.display()),
+            "name the folder or the file that holds the plan",
+        ));
+    }
     if files.is_empty() && path.is_file() {
         let text = read_text("the plan", path)?;
         let path = path.to_string_lossy().into_owned();
@@ -101,8 +107,9 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<ListFile>) {
         if kind.is_dir() && depth > 1 {
             collect(&path, depth - 1, files);
         } else if kind.is_file() && path.extension().is_some_and(|end| end == "md") {
+            // One more than are taken shows that there are too many.
             let text = read_user_text(&path);
-            if let (Ok(text), true) = (text, files.len() < MOST_FILES) {
+            if let (Ok(text), true) = (text, files.len() <= MOST_FILES) {
                 let path = path.to_string_lossy().into_owned();
                 files.push(ListFile { path, text });
             }

@@ -8,8 +8,8 @@ use descartes_plans::lists::{
 };
 use descartes_store::safe_open::read_user_text;
 
-/// Files of one folder that are looked at, at the most.
-const MOST_FILES: usize = 5_000;
+/// A folder with more files than this is no list of tasks. It is refused: a part of it would look like all.
+const MOST_FILES: usize = 20_000;
 
 /// A list that was read, with its files.
 #[derive(Clone, Debug)]
@@ -151,8 +151,13 @@ fn markdown_in(
             names.push(name);
         }
     }
+    if names.len() > MOST_FILES {
+        return Err(io::Error::other(format!(
+            "{} Markdown files in one folder: at most {MOST_FILES} are read; name a file, or move what is done to another folder",
+            names.len()
+        )));
+    }
     names.sort();
-    names.truncate(MOST_FILES);
     let mut files = Vec::new();
     for name in names {
         let path = format!("{under}{name}");
@@ -197,4 +202,26 @@ fn ledger_of(path: &Path, format: ListFormat) -> Vec<String> {
         }
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_too_many_files_is_refused_and_not_read_in_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let tasks = dir.path().join("tasks");
+        fs_err::create_dir(&tasks).unwrap();
+        let add = |number: usize| fs_err::write(tasks.join(format!("{number}.md")), "").unwrap();
+        (0..MOST_FILES).for_each(add);
+        let (_, files) = files_of(dir.path(), ListFormat::Backlog).unwrap();
+        assert_eq!(files.len(), MOST_FILES);
+        add(MOST_FILES);
+        let error = files_of(dir.path(), ListFormat::Backlog).unwrap_err();
+        assert!(
+            error.to_string().starts_with("20001 Markdown files"),
+            "{error}"
+        );
+    }
 }
