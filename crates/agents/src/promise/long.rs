@@ -156,7 +156,7 @@ impl LongLine {
             self.passed = sighting.or(self.passed.take());
         }
         let passed = self.window.drain(..TAIL);
-        self.blank &= is_blank(passed.as_slice());
+        self.blank = self.blank && is_blank(passed.as_slice());
         drop(passed);
         self.start += TAIL as u64;
         self.place = WindowStart::Later;
