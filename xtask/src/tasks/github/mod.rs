@@ -152,7 +152,9 @@ fn hanging(lab: &Lab) -> Result<Vec<String>, Trouble> {
     if wait::poll(SOON, &mut { landed }).is_none() {
         lost.push("work was not merged while the list hung".to_owned());
     }
-    if forge.told().hung == 0 {
+    // The files of a merge are there before the list is asked for again.
+    let hangs = || (forge.told().hung > 0).then_some(());
+    if wait::poll(SOON, &mut { hangs }).is_none() {
         lost.push("gh was not asked while the list hung".to_owned());
     }
     let mut asked = process::descendants(running.pid());
