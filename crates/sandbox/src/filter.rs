@@ -52,15 +52,20 @@ impl CallFilter {
     }
 
     /// Refuses a call for which all of one of these lists holds.
-    pub(crate) fn refuse_when(&mut self, call: c_long, lists: &[&[Argument]], errno: i32) {
+    pub(crate) fn refuse_when(
+        &mut self,
+        call: c_long,
+        lists: &[&[Argument]],
+        errno: i32,
+    ) -> io::Result<()> {
         let mut checks = Self(Vec::new());
         for list in lists {
-            checks.check_all(list, errno);
+            checks.check_all(list, errno)?;
         }
         checks.load(NUMBER);
-        let length = u8::try_from(checks.0.len()).unwrap_or(u8::MAX);
-        self.jump(libc::BPF_JEQ, number(call), 0, length);
+        self.jump(libc::BPF_JEQ, number(call), 0, checks.jump_over()?);
         self.0.extend(checks.0);
+        Ok(())
     }
 
     /// The whole program.
@@ -70,13 +75,14 @@ impl CallFilter {
     }
 
     /// Refuses where all of these hold, and goes on behind where one does not.
-    fn check_all(&mut self, list: &[Argument], errno: i32) {
+    fn check_all(&mut self, list: &[Argument], errno: i32) -> io::Result<()> {
         let Some((first, rest)) = list.split_first() else {
-            return self.refuse_here(errno);
+            self.refuse_here(errno);
+            return Ok(());
         };
         let mut then = Self(Vec::new());
-        then.check_all(rest, errno);
-        let length = u8::try_from(then.0.len()).unwrap_or(u8::MAX);
+        then.check_all(rest, errno)?;
+        let length = then.jump_over()?;
         let (Argument::Is(at, _) | Argument::Has(at, _) | Argument::Masked(at, ..)) = *first;
         self.load(FIRST_ARGUMENT + 8 * at);
         match *first {
@@ -88,6 +94,13 @@ impl CallFilter {
             }
         }
         self.0.extend(then.0);
+        Ok(())
+    }
+
+    /// How far a jump over all of it goes. One that was cut short would allow what is to be refused.
+    fn jump_over(&self) -> io::Result<u8> {
+        let too_far = |_| io::Error::other("a check of system calls is too long for one jump");
+        u8::try_from(self.0.len()).map_err(too_far)
     }
 
     fn load(&mut self, offset: u32) {
@@ -183,7 +196,9 @@ pub(crate) mod tests {
             &[Argument::Masked(1, 0xf, 3), Argument::Is(0, 2)],
             &[Argument::Has(1, 0x60)],
         ];
-        filter.refuse_when(9, &socket, libc::EACCES);
+        filter.refuse_when(9, &socket, libc::EACCES).unwrap();
+        let too_many = [&[Argument::Is(0, 1)][..]; 100];
+        assert!(filter.refuse_when(10, &too_many, libc::EPERM).is_err());
         filter.refuse(11, libc::ENOSYS);
         let program = filter.program();
         let allowed = libc::SECCOMP_RET_ALLOW;

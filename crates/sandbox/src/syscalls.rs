@@ -120,11 +120,11 @@ fn program(namespaces: bool) -> io::Result<BpfProgram> {
         // Its flags cannot be looked at; those of the older call, which programs take then, can.
         filter.refuse(libc::SYS_clone3, libc::ENOSYS);
         let flags = [Argument::Has(0, NAMESPACES.cast_unsigned())];
-        filter.refuse_when(libc::SYS_clone, &[&flags], libc::EPERM);
-        filter.refuse_when(libc::SYS_unshare, &[&flags], libc::EPERM);
+        filter.refuse_when(libc::SYS_clone, &[&flags], libc::EPERM)?;
+        filter.refuse_when(libc::SYS_unshare, &[&flags], libc::EPERM)?;
     }
-    filter.refuse_when(libc::SYS_ioctl, &TERMINAL_INPUT, libc::EPERM);
-    filter.refuse_when(libc::SYS_socket, &SOCKETS, libc::EPERM);
+    filter.refuse_when(libc::SYS_ioctl, &TERMINAL_INPUT, libc::EPERM)?;
+    filter.refuse_when(libc::SYS_socket, &SOCKETS, libc::EPERM)?;
     Ok(filter.program())
 }
 
