@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::workers::{LONG, Machines, waits_for};
+use crate::workers::{LONG, Machines, WorkingMachines};
 
 /// The folder of the task loop.
 fn folder(machines: &Machines, id: &str) -> PathBuf {
@@ -66,14 +66,15 @@ fn results(machines: &Machines) -> usize {
 
 #[test]
 fn what_was_handed_in_while_the_coordinator_was_away_is_taken_once() {
-    let Some(mut machines) = Machines::new("a dead coordinator") else {
+    let Some(working) = Machines::at_work("a dead coordinator", "w1") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("w1", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        machines,
+        go,
+        child,
+        ..
+    } = working;
     let parent = child["parent"].as_str().unwrap();
     kill_host(&machines, parent);
     // Killed again, before it could do anything, and while it follows the attempt.
@@ -110,14 +111,15 @@ fn what_was_handed_in_while_the_coordinator_was_away_is_taken_once() {
 
 #[test]
 fn an_engine_that_lost_its_disk_meanwhile_costs_no_attempt() {
-    let Some(mut machines) = Machines::new("an engine without its disk") else {
+    let Some(working) = Machines::at_work("an engine without its disk", "w1") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("w1", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        machines,
+        address,
+        go,
+        child,
+    } = working;
     let parent = child["parent"].as_str().unwrap();
     kill_host(&machines, parent);
     machines.engine(&["stop"]).assert_code(0);
@@ -153,14 +155,12 @@ fn an_engine_that_lost_its_disk_meanwhile_costs_no_attempt() {
 
 #[test]
 fn what_a_person_took_out_while_the_coordinator_was_away_is_ended() {
-    let Some(mut machines) = Machines::new("a task that was taken out") else {
+    let Some(working) = Machines::at_work("a task that was taken out", "w1") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("w1", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        machines, child, ..
+    } = working;
     let parent = child["parent"].as_str().unwrap();
     kill_host(&machines, parent);
     let file = ".scud/tasks/tasks.scg";

@@ -24,6 +24,17 @@ pub struct Machines {
     workers: Vec<Child>,
 }
 
+/// [`Machines`] with a task under way.
+pub struct WorkingMachines {
+    pub machines: Machines,
+    /// Of the engine.
+    pub address: String,
+    /// Every task waits for this file.
+    pub go: PathBuf,
+    /// The loop of the first task, as it is listed.
+    pub child: Value,
+}
+
 impl Machines {
     pub fn new(what: &str) -> Option<Self> {
         let server = descartes_testkit::nats::server_or_skip(what)?;
@@ -72,6 +83,23 @@ impl Machines {
 
     pub fn typed(&self, words: &[&str]) -> Finished {
         self.world.run_within(self.world.descartes(words), LONG)
+    }
+
+    /// An engine, a worker, and a task loop whose first task is being worked on; `None` where that cannot be
+    /// tried here.
+    pub fn at_work(what: &str, worker: &str) -> Option<WorkingMachines> {
+        let mut machines = Self::new(what)?;
+        let address = machines.start_engine();
+        machines.worker(worker, &[]);
+        let go = machines.world.root().join("go");
+        machines.start_tasks(&address, &waits_for(&go));
+        let child = machines.running_child("1");
+        Some(WorkingMachines {
+            machines,
+            address,
+            go,
+            child,
+        })
     }
 
     /// The loop of a task, once it is running here.
@@ -185,14 +213,15 @@ pub fn waits_for(go: &Path) -> String {
 
 #[test]
 fn a_remote_task_is_watched_and_steered_like_any_other() {
-    let Some(mut machines) = Machines::new("a remote task") else {
+    let Some(working) = Machines::at_work("a remote task", "w1") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("w1", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        machines,
+        go,
+        child,
+        ..
+    } = working;
     assert_eq!(child["worker"], "w1");
     let id = child["loop_id"].as_str().unwrap();
     let parent = child["parent"].as_str().unwrap();
@@ -243,14 +272,12 @@ fn a_remote_task_is_watched_and_steered_like_any_other() {
 
 #[test]
 fn a_frozen_and_a_dead_worker_are_told() {
-    let Some(mut machines) = Machines::new("a dead worker") else {
+    let Some(working) = Machines::at_work("a dead worker", "w1") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("w1", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        machines, child, ..
+    } = working;
     let id = child["loop_id"].as_str().unwrap();
     let say = |text: &str| {
         let began = Instant::now();
@@ -284,14 +311,14 @@ fn a_frozen_and_a_dead_worker_are_told() {
 
 #[test]
 fn a_worker_whose_key_is_revoked_says_so_and_leaves() {
-    let Some(mut machines) = Machines::new("a revoked worker") else {
+    let Some(working) = Machines::at_work("a revoked worker", "worker-7") else {
         return;
     };
-    let address = machines.start_engine();
-    machines.worker("worker-7", &[]);
-    let go = machines.world.root().join("go");
-    machines.start_tasks(&address, &waits_for(&go));
-    let child = machines.running_child("1");
+    let WorkingMachines {
+        mut machines,
+        child,
+        ..
+    } = working;
     machines.engine(&["revoke", "worker-7"]).assert_code(0);
     let mut worker = machines.workers.remove(0);
     let ended = eventually_some("it leaves", LONG, || worker.try_wait().unwrap());
