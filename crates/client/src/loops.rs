@@ -32,6 +32,8 @@ pub enum Scope {
 pub enum Query {
     /// By its id, the beginning of its id, its name, or the path of its state file.
     Named(String),
+    /// By its id, the beginning of its id, or its name, and never by a path: for whoever may not open files.
+    Listed(String),
     /// By its state file.
     StateFile(PathBuf),
     /// The one of the default state file in this directory; where there is none, the only loop
@@ -87,6 +89,14 @@ impl Loops {
     pub fn find(&self, query: &Query) -> Result<LoopHandle, ClientError> {
         match query {
             Query::Named(name) => self.by_name(name),
+            Query::Listed(name) => {
+                let found = self.in_catalog(name)?;
+                match found.id().starts_with(name) || found.name() == name {
+                    true => Ok(found),
+                    // The catalog knows state files, too.
+                    false => Err(FindError::None(name.clone()).into()),
+                }
+            }
             Query::StateFile(path) => self.by_state_file(path),
             Query::Here(dir) => {
                 let path = dir.join(PROJECT_FOLDER).join(STATE_FILE);
@@ -124,6 +134,19 @@ impl Loops {
     }
 
     fn by_name(&self, name: &str) -> Result<LoopHandle, ClientError> {
+        // A state file that never ran here stands in no catalog.
+        let path = Path::new(name);
+        match self.in_catalog(name) {
+            Err(ClientError::Find(FindError::None(_)))
+                if (name.contains('/') || name.ends_with(".json")) && path.is_file() =>
+            {
+                self.by_state_file(path)
+            }
+            found => found,
+        }
+    }
+
+    fn in_catalog(&self, name: &str) -> Result<LoopHandle, ClientError> {
         match catalog::find(&self.root, name) {
             Ok(entry) => Ok(self.handle(entry)),
             Err(FindError::Ambiguous { query, candidates }) => {
@@ -139,15 +162,6 @@ impl Loops {
                 match (live.pop(), live.is_empty()) {
                     (Some(entry), true) => Ok(self.handle(entry)),
                     _ => Err(FindError::Ambiguous { query, candidates }.into()),
-                }
-            }
-            Err(FindError::None(query)) => {
-                // A state file that never ran here stands in no catalog.
-                let path = Path::new(name);
-                let is_path = name.contains('/') || name.ends_with(".json");
-                match is_path && path.is_file() {
-                    true => self.by_state_file(path),
-                    false => Err(FindError::None(query).into()),
                 }
             }
             Err(error) => Err(error.into()),

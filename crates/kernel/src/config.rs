@@ -442,8 +442,13 @@ impl IterativeLoopConfig {
         let words = std::iter::once(&self.command)
             .chain(&self.args)
             .map(String::as_str);
-        shell_words::join(words)
+        shell_line(words)
     }
+}
+
+/// Words as a person would type them.
+pub fn shell_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    shell_words::join(words)
 }
 
 /// Checks a prompt's text, whether given or read from a file.

@@ -15,6 +15,7 @@ mod server;
 mod sse;
 mod stall;
 mod start;
+mod start_like;
 mod start_masks;
 mod start_rules;
 mod state;

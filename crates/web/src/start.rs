@@ -7,15 +7,19 @@ use std::sync::Arc;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use descartes_client::{Loops, Query};
+use descartes_client::Loops;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::program;
 use crate::reply::{RequestFailure, blocking, json_reply};
+use crate::start_like::FormerLoop;
 use crate::start_masks::{ChangedSecret, restored};
 use crate::start_rules::StartRules;
 use crate::state::WebState;
+
+/// Stands in the field of the promise for a loop that has none.
+pub const NO_PROMISE: &str = "none";
 
 /// The rules; refused where starting is off.
 pub fn rules(app: &WebState) -> Result<StartRules, RequestFailure> {
@@ -33,8 +37,10 @@ pub fn rules(app: &WebState) -> Result<StartRules, RequestFailure> {
 #[serde(deny_unknown_fields, default)]
 pub struct StartForm {
     project: String,
-    /// The loop whose settings filled in the form, with their secrets masked.
+    /// The loop whose settings filled in the form, with their secrets masked; what has no field is as there.
     like: String,
+    /// The state file of a loop that has ended makes room.
+    force: bool,
     prompt: String,
     name: String,
     agent: String,
@@ -49,13 +55,37 @@ pub struct StartForm {
 }
 
 impl StartForm {
-    /// The same with the secrets that were masked in it.
-    fn restored(mut self, loops: &Loops) -> Result<Self, RequestFailure> {
-        if self.like.is_empty() {
-            return Ok(self);
+    /// The loop that this one is to be like, if any. Nothing of it is taken to another folder.
+    fn former(&self, loops: &Loops, folder: &Path) -> Result<Option<FormerLoop>, RequestFailure> {
+        let refused =
+            |status, message: String, hint: &str| Err(RequestFailure::new(status, message, hint));
+        let former = match self.like.as_str() {
+            "" => None,
+            like => Some(FormerLoop::find(loops, like)?),
+        };
+        match former {
+            Some(former) if !former.is_of(folder) => refused(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!(
+                    "these are the settings of a loop in {}, and not of {}",
+                    former.handle.meta().working_dir.display(),
+                    folder.display()
+                ),
+                "open /start?project=FOLDER for the settings of the other folder, or leave out `like`",
+            ),
+            former if !self.force => Ok(former),
+            Some(former) if former.has_ended(loops) => Ok(Some(former)),
+            _ => refused(
+                StatusCode::CONFLICT,
+                "only a loop that has ended makes room for another".to_owned(),
+                "resume or cancel the one that is there",
+            ),
         }
-        let found = loops.find(&Query::Named(self.like.clone()))?;
-        let config = found.state()?.config;
+    }
+
+    /// The same with the secrets that were masked in it.
+    fn restored(mut self, former: &FormerLoop) -> Result<Self, RequestFailure> {
+        let config = &former.config;
         let whole = |typed: &str, known: &str| {
             restored(typed, known).map_err(|ChangedSecret(line)| {
                 let message = format!("a line with a masked secret was changed: {line}");
@@ -70,7 +100,7 @@ impl StartForm {
     }
 
     /// The command line that a person would have typed. Values stand behind `=`: none is taken for a flag.
-    fn words(&self) -> Vec<String> {
+    fn words(&self, former: Option<&FormerLoop>) -> Result<Vec<String>, RequestFailure> {
         let pairs = [
             ("--prompt", &self.prompt),
             ("--name", &self.name),
@@ -85,17 +115,45 @@ impl StartForm {
             .map(str::to_owned)
             .to_vec();
         let agent = self.agent.trim();
-        match agent.contains([' ', '/']) {
+        let same = former.filter(|former| former.config.command_line() == agent);
+        match same.is_some() || agent.contains([' ', '/']) {
             _ if agent.is_empty() => {}
             true => words.push(format!("--command={agent}")),
             false => words.push(format!("--backend={agent}")),
         }
-        let typed = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
-        words.extend(typed.map(|(flag, value)| format!("{flag}={}", value.trim())));
+        words.extend(
+            former
+                .into_iter()
+                .flat_map(|former| former.flags(same.is_some())),
+        );
+        if self.prompt.trim().is_empty() {
+            let config = former.map(|former| &former.config);
+            match config.and_then(|config| config.prompt_file.as_ref()) {
+                Some(file) => words.push(format!("--prompt-file={}", file.display())),
+                None if config.is_some_and(|config| !config.wants_prompt()) => {}
+                None => {
+                    return Err(RequestFailure::new(
+                        StatusCode::UNPROCESSABLE_ENTITY,
+                        "the prompt is empty",
+                        "say what is to be done",
+                    ));
+                }
+            }
+        }
+        for (flag, value) in pairs {
+            match value.trim() {
+                "" => {}
+                NO_PROMISE if flag == "--completion-promise" => {
+                    words.push("--no-promise".to_owned())
+                }
+                value => words.push(format!("{flag}={value}")),
+            }
+        }
         let gates = self.gates.lines().map(str::trim);
         let gates = gates.filter(|gate| !gate.is_empty());
         words.extend(gates.map(|gate| format!("--verify={gate}")));
-        words
+        words.extend(self.force.then(|| "--force".to_owned()));
+        Ok(words)
     }
 }
 
@@ -110,31 +168,27 @@ pub async fn start(
             let hint = "the fields are listed in docs/web.md";
             RequestFailure::new(error.status(), error.body_text(), hint)
         })?;
-        if form.prompt.trim().is_empty() {
-            let hint = "say what is to be done";
-            return Err(RequestFailure::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "the prompt is empty",
-                hint,
-            ));
-        }
         let loops = app.loops.clone();
         let checked = blocking(move || {
             let folder = rules.check(&loops, &form.project)?;
-            Ok((form.restored(&loops)?, folder))
+            let former = form.former(&loops, &folder)?;
+            let form = match &former {
+                Some(former) => form.restored(former)?,
+                None => form,
+            };
+            Ok((form.words(former.as_ref())?, folder))
         });
-        let (form, folder) = checked.await?;
-        started(&app, &form, &folder).await
+        let (words, folder) = checked.await?;
+        started(&app, &words, &folder).await
     };
     done.await.unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn started(
     app: &Arc<WebState>,
-    form: &StartForm,
+    words: &[String],
     folder: &Path,
 ) -> Result<Response, RequestFailure> {
-    let words = form.words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let told = program::run(app, &words, Some(folder), 64 << 10).await?;
     let text = String::from_utf8_lossy(&told.output).into_owned();
@@ -160,7 +214,7 @@ mod tests {
             ..StartForm::default()
         };
         assert_eq!(
-            form.words()[3..],
+            form.words(None).unwrap()[3..],
             [
                 "start",
                 "--detach",

@@ -269,7 +269,7 @@ async fn send(
 }
 
 fn find(app: &WebState, id: String) -> Result<LoopHandle, RequestFailure> {
-    let found = app.loops.find(&Query::Named(id))?;
+    let found = app.loops.find(&Query::Listed(id))?;
     (app.may_steer)(&found)
         .map_err(|(message, hint)| RequestFailure::new(StatusCode::FORBIDDEN, message, hint))?;
     Ok(found)

@@ -107,3 +107,39 @@ fn a_loop_that_vanishes_while_it_is_looked_at_is_told_of() {
     let list: Value = served.get("/api/v1/loops").json();
     assert_eq!(list, serde_json::json!([]));
 }
+
+#[test]
+fn no_address_opens_a_file() {
+    let world = World::new();
+    let id = start(&world, "promise", &["--name", "auth"]);
+    until_status(&world, &id, "ended");
+    world.write("secret.json", "{\"loop_id\": \"s3cret\"}");
+    let served = serve(&world, &[]);
+    let encoded = |path: std::path::PathBuf| path.display().to_string().replace('/', "%2F");
+    let own = world.project().join(".descartes/loop-state.json");
+    assert!(own.is_file());
+    for file in [
+        world.project().join("secret.json"),
+        own,
+        "secret.json".into(),
+    ] {
+        let file = encoded(file);
+        for path in [
+            format!("/api/v1/loops/{file}"),
+            format!("/api/v1/loops/{file}/history"),
+            format!("/api/v1/loops/{file}/events"),
+            format!("/loops/{file}"),
+            format!("/loops/{file}/report"),
+        ] {
+            let reply = served.get(&path).assert_status(404);
+            assert!(!reply.body.contains("s3cret"), "{}", reply.body);
+        }
+        let say = format!("/api/v1/loops/{file}/say");
+        served.post(&say, "text=x").assert_status(404);
+    }
+    for known in [&id[..], &id[..id.len() - 2], "auth"] {
+        served
+            .get(&format!("/api/v1/loops/{known}"))
+            .assert_status(200);
+    }
+}

@@ -113,3 +113,166 @@ fn secrets_of_a_loop_that_is_started_again_are_masked_and_kept() {
     assert!(changed.body.contains("masked secret"), "{}", changed.body);
     until_status(&world, &id, "ended");
 }
+
+/// What a browser sends of the form on a page: the values of its fields as they stand.
+fn filled(page: &str) -> String {
+    let form = page.split("<form class=\"start\"").nth(1).unwrap();
+    let form = form.split("</form>").next().unwrap();
+    let plain = |text: &str| {
+        let pairs = [
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+            ("&quot;", "\""),
+            ("&amp;", "&"),
+        ];
+        pairs
+            .iter()
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let attribute = |tag: &str, name: &str| {
+        let rest = tag.split(&format!("{name}=\"")).nth(1)?;
+        Some(plain(rest.split('"').next()?))
+    };
+    let mut sent = Vec::new();
+    for piece in form.split('<').skip(1) {
+        let (tag, text) = piece.split_once('>').unwrap();
+        let name = attribute(tag, "name");
+        match tag.split(' ').next().unwrap() {
+            "input" if tag.contains("type=\"checkbox\"") && !tag.contains(" checked") => {}
+            "input" => sent.push((name.unwrap(), attribute(tag, "value").unwrap_or_default())),
+            "textarea" => sent.push((name.unwrap(), plain(text))),
+            "option" if tag.contains(" selected") => {
+                sent.push(("permissions".to_owned(), attribute(tag, "value").unwrap()));
+            }
+            _ => {}
+        }
+    }
+    let pairs = sent.iter().map(|(name, value)| {
+        let value = value.bytes().map(|byte| format!("%{byte:02X}"));
+        format!("{name}={}", value.collect::<String>())
+    });
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// The config of a loop without what is said of it alone.
+fn settings(world: &World, id: &str) -> serde_json::Value {
+    status(world, id)["config"].clone()
+}
+
+#[test]
+fn a_loop_is_started_again_with_all_its_settings() {
+    let world = World::new();
+    world.git_init();
+    world.write("spec.md", "the spec");
+    let flags = [
+        "--name",
+        "mine",
+        "-m",
+        "1",
+        "--no-promise",
+        "--verify",
+        "false",
+        "--auto-commit",
+        "--commit-template",
+        "mine {iteration}",
+        "--timeout",
+        "7m",
+        "--max-duration",
+        "2h",
+        "--idle-timeout",
+        "90s",
+        "--max-failures",
+        "3",
+        "--stall-after",
+        "0",
+        "--max-log",
+        "unlimited",
+        "--gate-network",
+        "off",
+        "--sandbox",
+        "off",
+        "--permissions",
+        "edit",
+        "--spec-file",
+        "spec.md",
+        "--fresh-context",
+        "--state-file",
+        "mine.json",
+        "--backend",
+        "claude",
+        "--model",
+        "small",
+    ];
+    let first = start(&world, "print x", &flags);
+    until_status(&world, &first, "ended");
+    let served = serve(&world, &["--allow-start"]);
+    let page = served.get(&format!("/start?like={first}"));
+    let body = filled(&page.assert_status(200).body);
+    // It ended at its limit: without leave to start over, its state file is in the way.
+    let without = body.replace("&force=%74%72%75%65", "");
+    assert_ne!(without, body);
+    let refused = served.post("/api/v1/start", &without).assert_status(409);
+    assert!(
+        refused.body.contains("has already ended"),
+        "{}",
+        refused.body
+    );
+    let again = served.post("/api/v1/start", &body).assert_status(200);
+    let second = again.json()["loop_id"].as_str().unwrap().to_owned();
+    until_status(&world, &second, "ended");
+    assert_eq!(settings(&world, &second), settings(&world, &first));
+    assert_eq!(status(&world, &second)["name"], "mine");
+}
+
+#[test]
+fn a_loop_that_has_not_ended_makes_no_room() {
+    let world = World::new();
+    let id = start(&world, crate::common::PATIENT, &["-m", "1"]);
+    let served = serve(&world, &["--allow-start"]);
+    let page = served.get(&format!("/start?like={id}")).assert_status(200);
+    assert!(!page.body.contains("name=\"force\""), "{}", page.body);
+    let body = filled(&page.body) + "&force=true";
+    let refused = served.post("/api/v1/start", &body).assert_status(409);
+    assert!(refused.body.contains("has ended"), "{}", refused.body);
+    world.write("go-1", "");
+}
+
+#[test]
+fn settings_and_secrets_of_a_loop_never_come_to_another_folder() {
+    let world = World::new();
+    let key = format!("sk-ant-{}", "a1B2".repeat(10));
+    let id = start(&world, "promise", &["--verify", &format!("true {key}")]);
+    until_status(&world, &id, "ended");
+    let other = world.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let other = other.to_str().unwrap();
+    let served = serve(&world, &["--allow-start", "--project", other]);
+    let empty = served
+        .get(&format!("/start?project={other}"))
+        .assert_status(200);
+    assert!(!empty.body.contains("sk-ant-"), "{}", empty.body);
+    assert!(empty.body.contains(other), "{}", empty.body);
+    let body = format!("project={other}&like={id}&prompt=go&gates=true+sk-ant-***");
+    let refused = served.post("/api/v1/start", &body).assert_status(422);
+    assert!(
+        refused.body.contains("the settings of a loop in"),
+        "{}",
+        refused.body
+    );
+    let own = served.get(&format!("/start?project={}", world.project().display()));
+    assert!(own.assert_status(200).body.contains("true sk-ant-***"));
+}
+
+#[test]
+fn a_task_loop_says_what_to_type_to_start_it_again() {
+    let world = World::new();
+    let id = crate::tasks::started(&world);
+    let served = serve(&world, &["--allow-start"]);
+    let page = served
+        .get(&format!("/start?like={id}"))
+        .assert_status(409)
+        .body;
+    assert!(page.contains("descartes roadmap run"), "{page}");
+    assert!(page.contains("ROADMAP.md --command"), "{page}");
+    world.run(world.descartes(["loop", "cancel", &id, "--now"]));
+}

@@ -42,7 +42,7 @@ pub async fn events(
     let from = last.map_or(query.from, |last| last + 1);
     let loops = app.loops.clone();
     let opened = blocking(move || {
-        let found = loops.find(&descartes_client::Query::Named(id))?;
+        let found = loops.find(&descartes_client::Query::Listed(id))?;
         let reader = found.records_from(from)?;
         Ok((found, reader))
     });
@@ -170,7 +170,7 @@ pub async fn all_events(State(app): State<Arc<WebState>>) -> Response {
             let told = blocking(move || {
                 let mut text = String::new();
                 for brief in new {
-                    let query = descartes_client::Query::Named(brief.id);
+                    let query = descartes_client::Query::Listed(brief.id);
                     if let Ok(found) = loops.find(&query) {
                         let line = escape_json(&json::list_entry(&found).to_string());
                         text.push_str(&sse::event("loop", &version.to_string(), &line));

@@ -48,7 +48,7 @@ pub async fn list(State(app): State<Arc<WebState>>, Query(query): Query<ListQuer
 pub async fn status(State(app): State<Arc<WebState>>, Path(id): Path<String>) -> Response {
     let loops = app.loops.clone();
     let read = blocking(move || {
-        let found = loops.find(&descartes_client::Query::Named(id))?;
+        let found = loops.find(&descartes_client::Query::Listed(id))?;
         let look = found.look()?;
         Ok(json_reply(&json::status(&found, &look)))
     });
@@ -68,7 +68,7 @@ pub async fn history(
     Query(query): Query<HistoryQuery>,
 ) -> Response {
     let loops = app.loops.clone();
-    let found = blocking(move || Ok(loops.find(&descartes_client::Query::Named(id))?));
+    let found = blocking(move || Ok(loops.find(&descartes_client::Query::Listed(id))?));
     let found = match found.await {
         Ok(found) => found,
         Err(failure) => return failure.into_response(),

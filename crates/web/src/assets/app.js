@@ -301,6 +301,12 @@ document.addEventListener("keydown", (event) => {
   else target.focus();
 });
 
+// Another folder has settings of its own.
+document.getElementById("project")?.addEventListener("change", ({ target }) => {
+  const prompt = document.getElementById("prompt");
+  if (prompt.value === prompt.defaultValue) location.href = "/start?project=" + encodeURIComponent(target.value);
+});
+
 if (output) output.scrollTop = output.scrollHeight;
 for (const select of document.querySelectorAll(".search select")) {
   select.addEventListener("change", () => select.form.requestSubmit());

@@ -197,7 +197,7 @@ struct FollowedLoop {
 
 impl FollowedLoop {
     fn open(loops: &Loops, id: &str) -> Result<Self, ClientError> {
-        let handle = loops.find(&Query::Named(id.to_owned()))?;
+        let handle = loops.find(&Query::Listed(id.to_owned()))?;
         let (recent, state, follower) = handle.follow_with_records(Output::Newest, RECENT)?;
         let (mut story, mut lanes) = (Story::new(KEPT), TaskLanes::default());
         let (mut last_at, mut last_run) = (state.started_at, None);

@@ -29,7 +29,7 @@ const ROWS: u64 = 200;
 const WINDOW: usize = 128 << 10;
 
 fn find(loops: &Loops, id: String) -> Result<LoopHandle, RequestFailure> {
-    Ok(loops.find(&descartes_client::Query::Named(id))?)
+    Ok(loops.find(&descartes_client::Query::Listed(id))?)
 }
 
 fn back(found: &LoopHandle) -> Markup {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Extension, Path, Query as UrlQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use descartes_client::Query;
+use descartes_client::{LoopHandle, Query};
 use maud::{Markup, PreEscaped, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use super::controls::{limits_form, say_form};
@@ -23,13 +24,9 @@ const ABOVE: [&str; 1] = ["gates"];
 const BELOW: [&str; 5] = ["notes", "waits", "pictures", "tasks", "history"];
 
 /// Which loop is meant; a name or the beginning of an id will do.
-async fn id_of(app: &Arc<WebState>, asked: String) -> Result<String, RequestFailure> {
+async fn found(app: &Arc<WebState>, asked: String) -> Result<LoopHandle, RequestFailure> {
     let loops = app.loops.clone();
-    blocking(move || {
-        let found = loops.find(&Query::Named(asked))?;
-        Ok(found.id().to_owned())
-    })
-    .await
+    blocking(move || Ok(loops.find(&Query::Listed(asked))?)).await
 }
 
 pub async fn one(
@@ -37,30 +34,33 @@ pub async fn one(
     Extension(access): Extension<Access>,
     Path(asked): Path<String>,
 ) -> Response {
-    let id = match id_of(&app, asked).await {
+    let found = match found(&app, asked).await {
         Ok(found) => found,
         Err(failure) => return failed(&failure, access),
     };
-    let mut feed = app.hub.follow(&id);
+    let mut feed = app.hub.follow(found.id());
     let view = first(&mut feed, |view| view.version > 0).await;
+    let may_start = app.start.is_some() && access == Access::Steer;
+    let folder = found.meta().working_dir.display().to_string();
     let looks = Looks {
         access,
-        may_start: app.start.is_some() && access == Access::Steer,
+        start: may_start.then_some(&folder),
     };
-    page_or_failure(whole(&id, &view, looks), access)
+    page_or_failure(whole(found.id(), &view, looks), access)
 }
 
 /// What whoever looks may do.
 #[derive(Clone, Copy)]
-struct Looks {
+struct Looks<'a> {
     access: Access,
-    may_start: bool,
+    /// The folder in which loops may be started.
+    start: Option<&'a String>,
 }
 
 fn whole(
     id: &str,
     view: &LoopView,
-    Looks { access, may_start }: Looks,
+    Looks { access, start }: Looks<'_>,
 ) -> Result<Markup, RequestFailure> {
     if let (Some((message, hint)), true) = (&view.trouble, view.parts.is_empty()) {
         let mut failure = RequestFailure::internal(message.clone());
@@ -97,7 +97,10 @@ fn whole(
             }
             @for name in BELOW { (part(name)) }
             p.links {
-                @if may_start { a href={ "/start?like=" (id) } { "start again" } " · " }
+                @if let Some(folder) = start {
+                    a href={ "/start?like=" (id) } { "start again" } " · "
+                    a href={ "/start?project=" (utf8_percent_encode(folder, NON_ALPHANUMERIC)) } { "another loop in this folder" } " · "
+                }
                 a href={ "/loops/" (id) "/report" } { "report" } " · "
                 a href={ "/loops/" (id) "/history" } { "all iterations" } " · "
                 a href={ "/api/v1/loops/" (id) } { "JSON" } " · " span.dim { (id) }
@@ -154,8 +157,8 @@ pub async fn one_live(
     UrlQuery(live): UrlQuery<LiveQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let id = match id_of(&app, asked).await {
-        Ok(found) => found,
+    let id = match found(&app, asked).await {
+        Ok(found) => found.id().to_owned(),
         Err(failure) => return failed(&failure, access),
     };
     let at = live.place(&headers);

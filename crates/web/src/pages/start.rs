@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::extract::{Extension, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use descartes_client::{LoopHandle, Loops, Scope};
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_client::{Loops, Scope};
+use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{page, page_or_failure};
+use super::text::line;
 use crate::access::Access;
 use crate::reply::{RequestFailure, blocking};
+use crate::start_like::FormerLoop;
 use crate::start_masks::masked;
 use crate::state::WebState;
 use crate::{start, start_rules};
@@ -47,99 +49,131 @@ pub async fn start_form(
                 .iter()
                 .map(|one| one.display().to_string())
                 .collect();
-            let like = example(&loops, &query)?;
-            Ok(page(
-                "start a loop",
-                access,
-                form(&projects, &query, like.as_ref())?,
-            ))
+            let folder = match (query.project, projects.as_slice()) {
+                (Some(folder), _) => folder,
+                (None, [only]) => only.clone(),
+                (None, _) => String::new(),
+            };
+            let former = match &query.like {
+                Some(like) => Some(FormerLoop::find(&loops, like)?),
+                None => last_of(&loops, &folder)?,
+            };
+            let shown = StartFields {
+                projects: &projects,
+                folder: former.as_ref().map_or(folder, |former| {
+                    former.handle.meta().working_dir.display().to_string()
+                }),
+                again: query.like.is_some(),
+                ended: former
+                    .as_ref()
+                    .is_some_and(|former| former.has_ended(&loops)),
+            };
+            Ok(page("start a loop", access, form(&shown, former.as_ref())))
         })
         .await
     };
     page_or_failure(made.await, access)
 }
 
-/// The loop whose settings are filled in: the one that is named, else the last of its project.
-fn example(loops: &Loops, query: &StartQuery) -> Result<Option<LoopHandle>, RequestFailure> {
-    if let Some(id) = &query.like {
-        let found = loops.find(&descartes_client::Query::Named(id.clone()))?;
-        return Ok(Some(found));
-    }
-    let mut all = loops.list(&Scope::All)?;
-    all.retain(|found| found.parent().is_none());
-    let wanted = query.project.as_deref();
-    let fits = |found: &LoopHandle| {
-        wanted.is_none_or(|folder| found.meta().working_dir.display().to_string() == folder)
+/// The last loop of a folder that was given a prompt.
+fn last_of(loops: &Loops, folder: &str) -> Result<Option<FormerLoop>, RequestFailure> {
+    let Ok(folder) = std::fs::canonicalize(folder) else {
+        return Ok(None);
     };
-    Ok(all.into_iter().find(fits))
+    let all = loops.list(&Scope::Of(folder))?;
+    let mut usable = all.iter().map(|found| FormerLoop::find(loops, found.id()));
+    Ok(usable.find_map(Result::ok))
 }
 
-fn form(
-    projects: &[String],
-    query: &StartQuery,
-    like: Option<&LoopHandle>,
-) -> Result<Markup, RequestFailure> {
-    let config = match like {
-        Some(found) => found.state()?.config,
-        None => IterativeLoopConfig::default(),
+/// What the form shows besides the settings of a loop.
+struct StartFields<'a> {
+    /// Folders to choose from, and the chosen one.
+    projects: &'a [String],
+    folder: String,
+    /// A loop is started again; else only the settings of the last one are taken.
+    again: bool,
+    /// The loop that would have to make room has ended.
+    ended: bool,
+}
+
+fn form(shown: &StartFields<'_>, former: Option<&FormerLoop>) -> Markup {
+    let none = IterativeLoopConfig::default();
+    let config = former.map_or(&none, |former| &former.config);
+    let handle = former.map(|former| &former.handle);
+    let like = handle.map_or("", |handle| handle.id());
+    // Name and prompt of another loop are only wanted where that loop is started again.
+    let again = |text: &str| masked(if shown.again { text } else { "" });
+    let agent = former.map_or_else(String::new, |_| masked(&config.command_line()));
+    let gates = masked(&config.verify.join("\n"));
+    let permissions = former.map_or("", |_| match config.permissions {
+        Permissions::Agent => "agent",
+        Permissions::Edit => "edit",
+        Permissions::All => "all",
+    });
+    let promise = match (&config.completion_promise, former) {
+        (Some(promise), _) => promise,
+        (None, Some(_)) => start::NO_PROMISE,
+        (None, None) => "",
     };
-    let folder = like.map(|found| found.meta().working_dir.display().to_string());
-    let folder = folder.or(query.project.clone()).unwrap_or_default();
-    // The prompt of another loop is only wanted where that loop is started again.
-    let prompt = query.like.as_ref().map_or("", |_| &config.prompt);
-    let agent = match config.command.is_empty() {
-        true => String::new(),
-        false => masked(&config.command_line()),
-    };
-    let (prompt, gates) = (masked(prompt), masked(&config.verify.join("\n")));
-    let like = like.map_or("", LoopHandle::id);
-    let number = |limit: Option<String>| limit.unwrap_or_default();
-    let limits = [
+    let iterations = former.map(|_| config.limit_label());
+    let cost = config.max_cost_usd.map(|usd| usd.to_string());
+    let tokens = config.max_tokens.map(|most| most.to_string());
+    let duration = config.max_duration_secs.map(|limit| limit.to_string());
+    let lines = [
+        (
+            "promise",
+            "promise (none: the gates alone decide)",
+            masked(promise),
+        ),
+        (
+            "name",
+            "name",
+            again(handle.map_or("", |handle| handle.name())),
+        ),
         (
             "max_iterations",
             "iterations",
-            number(config.max_iterations.map(|most| most.to_string())),
+            iterations.unwrap_or_default(),
         ),
-        (
-            "max_cost",
-            "cost in $",
-            number(config.max_cost_usd.map(|usd| usd.to_string())),
-        ),
-        (
-            "max_tokens",
-            "tokens",
-            number(config.max_tokens.map(|most| most.to_string())),
-        ),
-        ("max_duration", "time in all", String::new()),
+        ("max_cost", "cost in $", cost.unwrap_or_default()),
+        ("max_tokens", "tokens", tokens.unwrap_or_default()),
+        ("max_duration", "time in all", duration.unwrap_or_default()),
     ];
-    Ok(html! {
+    html! {
         main #main {
             h1 { "Start a loop" }
             form.start method="post" action="/api/v1/start" data-then="loop" {
                 input type="hidden" name="like" value=(like);
                 label for="project" { "folder" }
-                input #project name="project" list="projects" value=(folder) required autocomplete="off";
-                datalist #projects { @for one in projects { option value=(one) {} } }
-                label for="prompt" { "prompt" }
-                textarea #prompt name="prompt" rows="6" required { (prompt) }
+                input #project name="project" list="projects" value=(shown.folder) required autocomplete="off";
+                datalist #projects { @for one in shown.projects { option value=(one) {} } }
+                label for="prompt" {
+                    "prompt"
+                    @if let Some(file) = &config.prompt_file { ", or nothing for that in " (line(&file.display().to_string())) }
+                }
+                textarea #prompt name="prompt" rows="6" required[config.wants_prompt() && config.prompt_file.is_none()] { (again(&config.prompt)) }
                 label for="agent" { "agent: a name (claude, codex, …) or a command" }
                 input #agent name="agent" value=(agent) autocomplete="off";
                 label for="permissions" { "what it may do without asking" }
                 select #permissions name="permissions" {
-                    option value="" { "as configured" }
-                    option value="edit" { "edit" }
-                    option value="all" { "all" }
+                    @for (value, label) in [("", "as configured"), ("agent", "what the agent allows"), ("edit", "edit"), ("all", "all")] {
+                        option value=(value) selected[value == permissions] { (label) }
+                    }
                 }
                 label for="gates" { "gates, one a line" }
                 textarea #gates name="gates" rows="3" { (gates) }
                 div.limits {
-                    @for (name, label, now) in limits {
+                    @for (name, label, now) in lines {
                         div { label for=(name) { (label) } input id=(name) name=(name) value=(now) autocomplete="off"; }
                     }
                 }
+                @if shown.ended {
+                    div { label { input type="checkbox" name="force" value="true" checked[shown.again]; " start over: the state file of the loop that has ended is put aside" } }
+                }
+                @if former.is_some() { p.dim { "Whatever has no field here (sandbox, model, git, time of an iteration) is as in " (line(handle.map_or("", |handle| handle.name()))) "." } }
                 div { button type="submit" { "start" } }
             }
             ul #answers role="log" aria-label="answers" {}
         }
-    })
+    }
 }

@@ -28,7 +28,7 @@ const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sand
 async fn find(app: &Arc<WebState>, id: String) -> Result<(LoopHandle, Life), RequestFailure> {
     let loops = app.loops.clone();
     blocking(move || {
-        let found = loops.find(&Query::Named(id))?;
+        let found = loops.find(&Query::Listed(id))?;
         let life = found.life()?;
         Ok((found, life))
     })
