@@ -239,8 +239,67 @@ async fn the_loop_of_a_remote_task_is_here_as_it_is_there() {
 #[test]
 fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
     let (world, server) = (world(), MemoryServer::new());
+    let is_stored = || {
+        let names = server.object_names();
+        names.iter().any(|name| name.ends_with("-wip"))
+    };
+    cut_off(&world, &server, None, is_stored);
+}
+
+#[test]
+fn work_travels_by_a_repository_also_when_its_worker_is_cut_off() {
+    let (world, server) = (world(), MemoryServer::new());
+    let shared = world.root().join("shared.git");
+    let shared = shared.to_str().unwrap();
+    world.git(["clone", "--quiet", "--bare", ".", shared]);
+    let refs = || world.git(["ls-remote", shared]);
+    let before = refs();
+    let is_stored = || refs().contains("/work-");
+    cut_off(&world, &server, Some(shared.to_owned()), is_stored);
+    assert_eq!(server.object_names(), Vec::<String>::new());
+    // The worker that was cut off wrote its result nowhere.
+    assert_eq!(refs(), before);
+}
+
+#[tokio::test]
+async fn a_result_that_the_repository_does_not_take_comes_through_the_engine() {
+    let (world, server) = (world(), MemoryServer::new());
+    let shared = world.root().join("shared.git");
+    let path = shared.to_str().unwrap();
+    world.git(["clone", "--quiet", "--bare", ".", path]);
+    let refs = || world.git(["ls-remote", path]);
+    let before = refs();
+    let refuse =
+        "#!/bin/sh\nwhile read old new ref; do case $ref in */result) exit 1;; esac; done\n";
+    std::fs::create_dir_all(shared.join("hooks")).unwrap();
+    let mut hook = std::fs::OpenOptions::new();
+    let hook = hook.create(true).write(true).truncate(true).mode(0o755);
+    let mut hook = hook.open(shared.join("hooks/pre-receive")).unwrap();
+    hook.write_all(refuse.as_bytes()).unwrap();
+    drop(hook);
+    let worker = Running::start(&world, &server, "a", 2);
+    let config = ScudLoopConfig {
+        git_remote: Some(path.to_owned()),
+        ..config(&world, WORKS)
+    };
+    assert_eq!(run(&world, &server, config).await, Reason::GatesPassed);
+    assert_eq!(worker.handed_in(), 3);
+    assert_eq!(refs(), before);
+    let loops = std::fs::read_dir(world.root().join("state/loops")).unwrap();
+    let journals = loops.flatten().map(|dir| dir.path().join("journal.jsonl"));
+    let told: String = journals.flat_map(std::fs::read_to_string).collect();
+    assert!(told.contains("its work came through the engine"), "{told}");
+}
+
+/// The first worker loses its connection once its work in progress is stored; the second goes on from there.
+fn cut_off(
+    world: &World,
+    server: &MemoryServer,
+    git_remote: Option<String>,
+    is_stored: impl Fn() -> bool,
+) {
     let hung = world.root().join("hung");
-    let first = Running::start(&world, &server, "first", 1);
+    let first = Running::start(world, server, "first", 1);
     // What it has done by then is not lost with it.
     let half = "echo half >half.txt";
     let hang = format!("{half}; touch {0}; exec sleep 600", hung.display());
@@ -250,27 +309,24 @@ fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
     );
     let config = ScudLoopConfig {
         parallel: 1,
-        ..config(&world, &script)
+        git_remote,
+        ..config(world, &script)
     };
     std::thread::scope(|scope| {
         let tasks = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
+            runtime.unwrap().block_on(run(world, server, config))
         });
         let began = Instant::now();
         while !hung.exists() && began.elapsed() < LONG {
             std::thread::sleep(Duration::from_millis(20));
         }
-        while !server
-            .object_names()
-            .iter()
-            .any(|name| name.ends_with("-wip"))
-        {
+        while !is_stored() {
             assert!(began.elapsed() < LONG, "{:?}", server.object_names());
             std::thread::sleep(Duration::from_millis(20));
         }
         first.engine.disconnect();
-        let second = Running::start(&world, &server, "second", 1);
+        let second = Running::start(world, server, "second", 1);
         // Its claim lapses, and is taken back.
         server.advance(Duration::from_secs(61));
         assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);

@@ -142,6 +142,7 @@ fn every_key_is_known_to_need_trust_or_not() {
         "gate_caches",
         "gate_network",
         "gate_sandbox",
+        "git_remote",
         "on_event",
         "pass_env",
         "permissions",

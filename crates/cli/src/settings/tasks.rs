@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates, tags_of_files};
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::fleet::check_remote;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_plans::scud::{self, Form};
 use descartes_plans::spec::{LoopSpecConfig, check_template};
@@ -163,6 +164,7 @@ pub fn put(
     settings.apply_to_tasks(&mut tasks);
     tasks.parallel = tasks.parallel.max(1);
     tasks.workers = workers(tasks.workers.take(), tasks.place, ctx, dir)?;
+    tasks.git_remote = git_remote(&tasks, settings)?;
     config.tasks = Some(Box::new(tasks));
     Ok(said)
 }
@@ -181,6 +183,21 @@ fn workers(
             "omit --workers or --in-place",
         )),
         Some(given) => engines::keep_key(&given, &ctx.root(dir)).map(Some),
+    }
+}
+
+/// The repository by which the work of workers travels.
+fn git_remote(tasks: &TasksConfig, settings: &Settings) -> Result<Option<String>, CliError> {
+    match (&tasks.git_remote, &tasks.workers) {
+        (Some(given), Some(_)) => match check_remote(given) {
+            Ok(()) => Ok(Some(given.clone())),
+            Err(fault) => Err(CliError::usage(fault.to_string(), fault.hint())),
+        },
+        (Some(_), None) if settings.git_remote.from_flag().is_some() => Err(CliError::usage(
+            "--git-remote is for the work of workers on other machines",
+            "add --workers URL, or omit --git-remote",
+        )),
+        _ => Ok(None),
     }
 }
 

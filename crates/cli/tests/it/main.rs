@@ -28,6 +28,7 @@ mod forged_files;
 mod free_text;
 mod gate_files;
 mod git_calls;
+mod git_remote;
 mod git_snapshots;
 mod gui;
 mod help;

@@ -226,14 +226,19 @@ impl Repo {
 
     /// Without the user's hooks: for trees and commits of our own making.
     pub(super) fn quiet(&self, args: &[&str]) -> Asked<String> {
-        let call = || self.hookless(args);
-        Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?)
+        self.limited(args, GIT_TIMEOUT)
     }
 
     /// The same, with something to read: paths that may be of any bytes.
     pub(super) fn quiet_with(&self, args: &[&str], stdin: &[u8]) -> Asked<String> {
         let call = || self.hookless(args).stdin(stdin.to_vec());
         Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?)
+    }
+
+    /// Without the user's hooks, and with a limit of its own: for talks with other repositories.
+    pub(super) fn limited(&self, args: &[&str], limit: Duration) -> Asked<String> {
+        let call = || self.hookless(args);
+        Self::output(self.change(Need::Must, limit, call)?)
     }
 
     /// Changes of several refs at once, each on the condition that it is as it is expected to be.

@@ -7,6 +7,7 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd, TrainEnd};
 use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
 use serde::{Deserialize, Serialize};
 
+use super::git::Repo;
 use super::git_error::GitError;
 use super::locks::Locks;
 
@@ -254,9 +255,19 @@ pub(super) trait Workplace: Send + Sync {
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, marks: &TaskMarks) -> WaveDone;
     /// Writes bundles with what another machine needs for a piece of work. `known` is a commit that it gets
-    /// by a bundle of its own.
-    fn publish(&self, work: &Work, known: Option<&str>, to: &Path) -> Result<Published, GitError> {
+    /// by a bundle of its own. Without a folder no bundles are written.
+    fn publish(
+        &self,
+        work: &Work,
+        known: Option<&str>,
+        to: Option<&Path>,
+    ) -> Result<Published, GitError> {
         let _ = (work, known, to);
+        Err(GitError::Refused(NO_WORKERS.to_owned()))
+    }
+    /// Makes a bare repository there that sees the objects of this place, and nothing that is configured here.
+    fn carrier(&self, dir: &Path) -> Result<Repo, GitError> {
+        let _ = dir;
         Err(GitError::Refused(NO_WORKERS.to_owned()))
     }
     /// Takes work that another machine did: a bundle whose ref of `delivery` is at its commit. The branch

@@ -17,7 +17,7 @@ use descartes_text::finding::Severity;
 use descartes_text::units::plural;
 use jiff::Timestamp;
 
-use super::fleet::Fleet;
+use super::fleet::{Fleet, try_remote};
 use super::in_place::{InPlace, changed_files};
 use super::launch::{confined_for, file_name, take_agent};
 use super::lists::{ListSource, TrackerSource};
@@ -143,7 +143,11 @@ pub(crate) fn prepare(
     // The last, since it takes longest: nothing is left behind where nobody answers.
     let engine = match (&tasks.workers, &occasion) {
         (Some(address), Occasion::Start | Occasion::Resume(_)) => {
-            Some(Fleet::connect(address, settings)?)
+            let engine = Fleet::connect(address, settings)?;
+            if let Some(url) = &tasks.git_remote {
+                try_remote(url, settings, dir)?;
+            }
+            Some(engine)
         }
         (None, _) | (_, Occasion::Land(_)) => None,
     };

@@ -73,6 +73,8 @@ pub struct ScudLoopConfig {
     pub in_place: bool,
     /// The address of the engine by which workers on other machines make the attempts.
     pub workers: Option<String>,
+    /// The address of a repository by which their work travels; none: through the engine.
+    pub git_remote: Option<String>,
     /// What the agents are told.
     pub spec: LoopSpecConfig,
     /// The agent (`claude` where none is named) and everything else that a loop has; its prompt is
@@ -95,6 +97,7 @@ impl Default for ScudLoopConfig {
             parallel: 1,
             in_place: false,
             workers: None,
+            git_remote: None,
             spec: LoopSpecConfig::default(),
             base: IterativeLoopConfig {
                 completion_promise: Some("COMPLETE".to_owned()),
@@ -158,6 +161,7 @@ impl ScudLoopConfig {
             },
             spec: self.spec,
             workers: self.workers,
+            git_remote: self.git_remote,
             ..TasksConfig::new(source)
         }));
         Ok(config)

@@ -7,6 +7,7 @@
 //! none is ever used twice.
 
 mod claim;
+mod git_remote;
 mod lease;
 mod login;
 mod mirror;
@@ -14,6 +15,7 @@ mod offer;
 mod watch;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
+pub use git_remote::{OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over};
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
 pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};

@@ -233,6 +233,9 @@ pub struct TasksConfig {
     /// makes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<String>,
+    /// The repository by which their work travels; none: through the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_remote: Option<String>,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -284,6 +287,7 @@ impl TasksConfig {
             trust_marks: false,
             gate_caches: gate_caches(),
             workers: None,
+            git_remote: None,
         }
     }
 

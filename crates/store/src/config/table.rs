@@ -199,6 +199,9 @@ macro_rules! settings_table {
                     /// Have workers on other machines make the attempts: the address of their engine, e.g. nats://HOST:4222 or nats://HOST:4222#POOL
                     #[arg(long, value_name = "URL")]
                     workers: Option<String> = Always -> workers;
+                    /// Send work to workers and back through this repository instead of the engine (refs below refs/descartes/)
+                    #[arg(long, value_name = "URL")]
+                    git_remote: Option<String> = Always -> git_remote;
                     /// Accept the marks that others set on tasks while the loop runs
                     #[arg(long)]
                     trust_marks: bool;

@@ -10,6 +10,7 @@ use descartes_bridge::Engine;
 use sha2::{Digest, Sha256};
 use tracing::info;
 
+use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{GitParcel, OfferMessage};
 use crate::host::{HostSettings, git_of};
 use crate::tasks::git::Repo;
@@ -163,16 +164,27 @@ impl Clones {
         let GitParcel {
             base,
             branch,
-            root: (root, root_object),
+            root,
             rest,
+            remote,
             ..
         } = &offer.git;
         let wanted = [Some(base), branch.as_ref()];
         if wanted.into_iter().flatten().all(|commit| has(commit)) {
             return Ok(());
         }
-        if !has(root) {
-            self.fetch(&repo, mirror, offer, root_object)?;
+        if let Some(url) = remote {
+            let refs = offer_refs(&offer.loop_id, &offer.subject);
+            let branch = branch.as_ref().map(|_| refs.branch());
+            let names: Vec<String> = [refs.base()].into_iter().chain(branch).collect();
+            return GitRemote::at(url, &repo)
+                .fetch(&names)
+                .map_err(|message| failed(&format!("{url}: {message}")));
+        }
+        if let Some((root, object)) = root
+            && !has(root)
+        {
+            self.fetch(&repo, mirror, offer, object)?;
         }
         match rest {
             Some(rest) => self.fetch(&repo, mirror, offer, rest),

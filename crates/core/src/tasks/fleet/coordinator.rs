@@ -11,18 +11,22 @@ use descartes_kernel::fleet::{KnownOffer, WatchTerms};
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
 
+use super::git_remote::GitRemote;
 use super::left_offers::close_left;
 use super::remote_attempt::RemoteAttempt;
 use super::shared::FleetShared;
 use super::worker::DEFAULT_POOL;
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
-use crate::host::{HostError, HostSettings};
+use crate::host::{HostError, HostSettings, git_of};
 use crate::tasks::attempt_control::Control;
 use crate::tasks::executor::Executor;
+use crate::tasks::git::Repo;
 use crate::tasks::order::AttemptOrder;
 use crate::tasks::place::Workplace;
 
+/// Where git is called that talks with the repository by which work travels.
+const CARRIER: &str = "remote.git";
 /// How often it is looked who is there.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(3);
 /// How often threads look whether they are still wanted.
@@ -60,6 +64,14 @@ impl Fleet {
     ) -> Result<Self, HostError> {
         let (_, pool) = split(tasks.workers.as_deref().unwrap_or_default());
         let loop_id = d.state.loop_id.as_str();
+        let folder = d.dir.path().join("tasks").join("wire");
+        let remote = match &tasks.git_remote {
+            None => None,
+            Some(url) => {
+                let remote = GitRemote::open(url, &*place, &folder.join(CARRIER));
+                Some(Arc::new(remote.map_err(HostError::Internal)?))
+            }
+        };
         let shared = Arc::new(FleetShared {
             engine,
             loop_id: loop_id.to_owned(),
@@ -67,8 +79,10 @@ impl Fleet {
             settings: d.settings.clone(),
             tasks: tasks.clone(),
             place,
-            folder: d.dir.path().join("tasks").join("wire"),
+            folder,
             terms: WatchTerms::default(),
+            remote,
+            over: Mutex::default(),
             root: Mutex::default(),
             publishing: Mutex::default(),
             routes: Mutex::default(),
@@ -102,6 +116,25 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// Deletes refs that could not be deleted before, or that a worker wrote too late.
+    fn tidy_remote(&self) {
+        let shared = &self.shared;
+        let Some(remote) = &shared.remote else {
+            return;
+        };
+        let dir = shared.folder.join(CARRIER);
+        if let Ok(over) = shared.over.try_lock()
+            && !over.is_empty()
+        {
+            // Gits of before may have been told to end.
+            let repo = Repo::at(&dir, &git_of(&shared.settings)).with_env("GIT_DIR", &dir);
+            GitRemote::at(remote.url(), &repo).forget(&shared.loop_id, &over);
+        }
+        drop(fs_err::remove_dir_all(dir));
+    }
+}
+
 impl Drop for Fleet {
     fn drop(&mut self) {
         // Workers keep results until they are told that those were taken.
@@ -110,6 +143,7 @@ impl Drop for Fleet {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.shared.closed.store(true, Ordering::SeqCst);
+        self.tidy_remote();
     }
 }
 

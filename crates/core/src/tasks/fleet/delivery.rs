@@ -1,6 +1,6 @@
 //! What a remote attempt came to: its commits, the rest of its loop, and the work of one that died.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::EngineError;
@@ -8,6 +8,7 @@ use descartes_kernel::fleet::{StoredClaim, TaskClaim};
 use descartes_kernel::sched::AttemptEnd;
 use tracing::{debug, warn};
 
+use super::git_remote::offer_refs;
 use super::messages::DeliveredAttempt;
 use super::remote_attempt::{REST, RemoteAttempt};
 use super::stored::write_claim;
@@ -60,7 +61,17 @@ impl RemoteAttempt {
         (news.slot, news.tasks) = (self.order.slot, self.order.tasks.clone());
         let imported = match &done.commit {
             None => Ok(()),
-            Some((commit, built_on)) => self.import(commit, built_on, done.object.as_deref()),
+            Some((commit, built_on)) if done.pushed => self.import_pushed(commit, built_on),
+            Some((commit, built_on)) => {
+                if let (Some(remote), Some(_)) = (&self.shared.remote, &done.object) {
+                    self.tell(TaskEvent::Notice(format!(
+                        "task {task}: {worker} could not push to {}: its work came through the \
+                         engine",
+                        remote.url()
+                    )));
+                }
+                self.import(commit, built_on, done.object.as_deref())
+            }
         };
         if let Err(message) = imported {
             warn!(task, worker, message, "work could not be taken in");
@@ -83,24 +94,92 @@ impl RemoteAttempt {
                 Some(file)
             }
         };
+        self.take_bundle(commit, built_on, file)
+    }
+
+    /// Takes a commit into the repository; the bundle that holds it is removed.
+    fn take_bundle(
+        &self,
+        commit: &str,
+        built_on: &str,
+        bundle: Option<PathBuf>,
+    ) -> Result<(), String> {
         let delivery = WorkDelivery {
             epoch: self.epoch,
             commit: commit.to_owned(),
             built_on: built_on.to_owned(),
-            bundle: file.clone(),
+            bundle,
         };
         let imported = self.shared.place.import(&self.order.work, &delivery);
-        if let Some(file) = file {
-            drop(fs_err::remove_file(file));
+        if let Some(bundle) = delivery.bundle {
+            drop(fs_err::remove_file(bundle));
         }
         imported.map_err(|error| error.to_string())
     }
 
+    /// The same for a commit in the repository by which work travels. Where that does not answer, it is asked
+    /// again: the result is in no other place.
+    fn import_pushed(&mut self, commit: &str, built_on: &str) -> Result<(), String> {
+        let name = offer_refs(&self.shared.loop_id, &self.subject).result();
+        let began = Instant::now();
+        let fetched = self.insist_remote(|remote| {
+            let Err(message) = remote.fetch(std::slice::from_ref(&name)) else {
+                return Ok(Ok(()));
+            };
+            match remote.list(&name)?.is_empty() && began.elapsed() > IMPORT_PATIENCE {
+                true => Ok(Err(message)),
+                false => Err(message),
+            }
+        });
+        match fetched {
+            None => {
+                self.left_to_next = true;
+                Err("it was not fetched before the end".to_owned())
+            }
+            Some(fetched) => fetched.and_then(|()| self.take_fetched(&name, commit, built_on)),
+        }
+    }
+
+    fn take_fetched(&self, name: &str, commit: &str, built_on: &str) -> Result<(), String> {
+        let Some(remote) = &self.shared.remote else {
+            return Err("no repository is known by which work travels".to_owned());
+        };
+        let file = format!("{}.bundle", file_name(&self.subject));
+        let file = self.shared.folder.join(file);
+        remote.bundle(name, built_on, &file)?;
+        self.take_bundle(commit, built_on, Some(file))
+    }
+
+    /// The same for what a worker pushed while its agent was at work.
+    fn take_pushed_work(&mut self) -> bool {
+        let refs = offer_refs(&self.shared.loop_id, &self.subject);
+        let fetched = self.insist_remote(|remote| {
+            let listed = remote.list(&refs.work(""))?;
+            let Some((commit, built_on)) = refs.stored_work(listed.iter()) else {
+                return Ok(None);
+            };
+            let name = refs.work(built_on);
+            remote.fetch(std::slice::from_ref(&name))?;
+            Ok(Some((name, commit.to_owned(), built_on.to_owned())))
+        });
+        self.is_over = fetched.is_some();
+        let Some(Some((name, commit, built_on))) = fetched else {
+            return false;
+        };
+        self.take_fetched(&name, &commit, &built_on)
+            .map_err(|message| warn!(message, "stored work could not be taken in"))
+            .is_ok()
+    }
+
     /// The next attempt begins from what the worker stored while its agent was at work; true where there
     /// is something.
-    pub(super) fn take_stored(&self) -> bool {
+    pub(super) fn take_stored(&mut self) -> bool {
+        self.is_over = true;
         if self.worker.is_none() {
             return false;
+        }
+        if self.shared.remote.is_some() {
+            return self.take_pushed_work();
         }
         let shared = &self.shared;
         let stored = match fetch_stored(&shared.engine, &self.subject, &shared.folder) {
@@ -112,14 +191,7 @@ impl RemoteAttempt {
             }
         };
         let (work, bundle) = stored;
-        let delivery = WorkDelivery {
-            epoch: self.epoch,
-            commit: work.commit,
-            built_on: work.built_on,
-            bundle: Some(bundle.clone()),
-        };
-        let imported = shared.place.import(&self.order.work, &delivery);
-        drop(fs_err::remove_file(bundle));
+        let imported = self.take_bundle(&work.commit, &work.built_on, Some(bundle));
         forget_stored(&shared.engine, &self.subject);
         imported
             .map_err(|error| warn!(%error, "stored work could not be taken in"))
@@ -155,5 +227,6 @@ impl RemoteAttempt {
             drop(engine.delete_object(&object));
         }
         forget_stored(engine, &self.subject);
+        self.is_over = true;
     }
 }

@@ -60,5 +60,6 @@ fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineE
         drop(engine.delete_object(&object));
     }
     forget_stored(engine, &of);
+    shared.forget_refs(&of);
     Ok(())
 }

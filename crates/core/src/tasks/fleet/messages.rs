@@ -47,10 +47,15 @@ pub(super) struct GitParcel {
     pub(super) base: String,
     /// The work of earlier attempts.
     pub(super) branch: Option<String>,
-    /// A commit with all its history, and the object that holds it.
-    pub(super) root: (String, String),
+    /// A commit with all its history, and the object that holds it; none where all of it is in another
+    /// repository: a worker that does not know of those cannot read such an offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) root: Option<(String, String)>,
     /// The object with the rest.
     pub(super) rest: Option<String>,
+    /// The address of a repository that holds the commits, and takes those that are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) remote: Option<String>,
     /// Who makes the commits: name and address.
     pub(super) author: Option<(String, String)>,
 }
@@ -70,6 +75,9 @@ pub(super) struct DeliveredAttempt {
     pub(super) commit: Option<(String, String)>,
     /// The object that holds its commits.
     pub(super) object: Option<String>,
+    /// They are in the repository that the offer named.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) pushed: bool,
 }
 
 /// What a worker tells while an attempt is under way.
@@ -278,6 +286,25 @@ mod tests {
             draining: false,
             refused: refused.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn only_workers_that_know_of_other_repositories_read_an_offer_that_names_one() {
+        let old = r#"{"base":"b","branch":null,"root":["r","object"],"rest":null,"author":null}"#;
+        let parcel: GitParcel = serde_json::from_str(old).unwrap();
+        assert_eq!((parcel.root.is_some(), &parcel.remote), (true, &None));
+        assert_eq!(serde_json::to_string(&parcel).unwrap(), old);
+        // Earlier versions ask for the field `root`.
+        let parcel = GitParcel {
+            root: None,
+            remote: Some("/srv/app.git".to_owned()),
+            ..parcel
+        };
+        let new = serde_json::to_value(&parcel).unwrap();
+        assert_eq!(
+            (new.get("root"), &new["remote"]),
+            (None, &"/srv/app.git".into())
+        );
     }
 
     #[test]

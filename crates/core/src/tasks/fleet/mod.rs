@@ -8,6 +8,7 @@
 mod clone;
 mod coordinator;
 mod delivery;
+mod git_remote;
 mod keeper;
 mod left_offers;
 mod messages;
@@ -24,5 +25,6 @@ mod wip;
 mod worker;
 
 pub(super) use coordinator::Fleet;
+pub(super) use git_remote::try_remote;
 pub use messages::{SlotFacts, WorkerFacts, why_untaken};
 pub use worker::{DEFAULT_POOL, FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use descartes_bridge::{EngineError, OfferTarget, subject};
 use descartes_kernel::fleet::{
@@ -12,13 +12,17 @@ use descartes_kernel::fleet::{
 };
 use tracing::{info, warn};
 
+use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{GitParcel, OfferMessage};
 use super::remote_attempt::{REST, RemoteAttempt};
-use super::shared::{AttemptInput, FleetShared};
+use super::shared::{AttemptInput, AttemptStop, FleetShared};
 use super::stored::{read_claim, write_claim};
 use crate::tasks::event::TaskEvent;
 use crate::tasks::launch::file_name;
 use crate::tasks::place::Published;
+
+/// Between two tries with a repository that does not answer, at most.
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 impl RemoteAttempt {
     /// Until an answer comes, or somebody wants the attempt to end.
@@ -42,6 +46,38 @@ impl RemoteAttempt {
                 Ok(AttemptInput::Stop(_)) => return Ok(None),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+
+    /// Until the repository by which work travels does as it is asked, or somebody wants the attempt to end.
+    pub(super) fn insist_remote<T>(
+        &mut self,
+        ask: impl Fn(&GitRemote) -> Result<T, String>,
+    ) -> Option<T> {
+        let remote = self.shared.remote.clone()?;
+        let (mut said, mut rest) = (false, REST);
+        loop {
+            match ask(&remote) {
+                Ok(answer) => return Some(answer),
+                Err(message) if !std::mem::replace(&mut said, true) => {
+                    warn!(message, "the repository does not answer: trying again");
+                    self.tell(TaskEvent::Notice(format!(
+                        "task {}: {message} ({}); it is tried again until that works",
+                        self.order.work.id,
+                        remote.url()
+                    )));
+                }
+                Err(_) => {}
+            }
+            if self.stopping {
+                return None;
+            }
+            match self.inbox.recv_timeout(rest) {
+                Ok(AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill))
+                | Err(RecvTimeoutError::Disconnected) => return None,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => rest = (rest * 2).min(LONGEST_REST),
             }
         }
     }
@@ -196,11 +232,51 @@ impl RemoteAttempt {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let known = shared.known_root();
+        let to = Some(&*shared.folder).filter(|_| shared.remote.is_none());
         let published = shared
             .place
-            .publish(&self.order.work, known.as_deref(), &shared.folder)
+            .publish(&self.order.work, known.as_deref(), to)
             .map_err(|error| format!("cannot pack what its worker needs: {error}"))?;
-        let Published { root, base, .. } = &published;
+        let git = match &shared.remote {
+            None => self.send_bundles(&published)?,
+            Some(_) => self.push_base(&published),
+        };
+        Ok(git.map(|git| OfferMessage {
+            version: shared.settings.version.clone(),
+            loop_id: shared.loop_id.clone(),
+            repository: published.repository,
+            epoch: self.epoch,
+            subject: self.subject.clone(),
+            tasks: shared.tasks.clone(),
+            folder: published.folder,
+            shielded: published.shielded,
+            git,
+            order: self.order.clone(),
+        }))
+    }
+
+    /// Puts what a worker needs into the repository by which work travels; `None` where somebody wants the
+    /// end.
+    fn push_base(&mut self, published: &Published) -> Option<GitParcel> {
+        let refs = offer_refs(&self.shared.loop_id, &self.subject);
+        let mut commits = vec![(published.base.as_str(), refs.base())];
+        let branch = published.branch.as_deref();
+        commits.extend(branch.map(|branch| (branch, refs.branch())));
+        self.insist_remote(|remote| remote.push(&commits))?;
+        Some(GitParcel {
+            base: published.base.clone(),
+            branch: published.branch.clone(),
+            root: None,
+            rest: None,
+            remote: self.shared.tasks.git_remote.clone(),
+            author: published.author.clone(),
+        })
+    }
+
+    /// Puts the same into the engine's store.
+    fn send_bundles(&mut self, published: &Published) -> Result<Option<GitParcel>, String> {
+        let shared = self.shared.clone();
+        let root = &published.root;
         let prefix = file_name(&shared.loop_id);
         let root_object = format!("{prefix}-root-{root}");
         if let Some(bundle) = &published.root_bundle {
@@ -223,23 +299,13 @@ impl RemoteAttempt {
                 Some(name)
             }
         };
-        Ok(Some(OfferMessage {
-            version: shared.settings.version.clone(),
-            loop_id: shared.loop_id.clone(),
-            repository: published.repository.clone(),
-            epoch: self.epoch,
-            subject: self.subject.clone(),
-            tasks: shared.tasks.clone(),
-            folder: published.folder.clone(),
-            shielded: published.shielded.clone(),
-            git: GitParcel {
-                base: base.clone(),
-                branch: published.branch.clone(),
-                root: (root.clone(), root_object),
-                rest,
-                author: published.author.clone(),
-            },
-            order: self.order.clone(),
+        Ok(Some(GitParcel {
+            base: published.base.clone(),
+            branch: published.branch.clone(),
+            root: Some((root.clone(), root_object)),
+            rest,
+            remote: None,
+            author: published.author.clone(),
         }))
     }
 }

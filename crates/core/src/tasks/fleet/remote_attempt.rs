@@ -66,6 +66,10 @@ pub(super) struct RemoteAttempt {
     /// When it is taken back, since its worker did not stop.
     pub(super) give_up_at: Option<Instant>,
     pub(super) stopping: bool,
+    /// Nothing of the offer is needed any more.
+    pub(super) is_over: bool,
+    /// Its result waits for the next host: it could not be fetched before somebody wanted the end.
+    pub(super) left_to_next: bool,
 }
 
 impl RemoteAttempt {
@@ -93,6 +97,8 @@ impl RemoteAttempt {
             last: StoredClaim::Nothing,
             give_up_at: None,
             stopping: false,
+            is_over: false,
+            left_to_next: false,
         }
     }
 
@@ -105,7 +111,7 @@ impl RemoteAttempt {
             Err(message) => self.interrupted(Some(format!("task {task}: {message}"))),
         };
         self.shared.forget(&task, self.epoch);
-        let accepts = self.last.state() == ClaimState::Done;
+        let accepts = self.last.state() == ClaimState::Done && !self.left_to_next;
         self.close_mirror(accepts);
         let (recorded, settled) = channel();
         news.recorded = Some(recorded);
@@ -113,6 +119,9 @@ impl RemoteAttempt {
         // A loop that does not write it down leaves it to the next host.
         if accepts && settled.recv().is_ok() {
             self.accept();
+        }
+        if self.is_over {
+            self.shared.forget_refs(&self.subject);
         }
     }
 

@@ -1,18 +1,19 @@
 //! What all attempts of a task loop share that workers make, and where what is told of each goes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use descartes_bridge::{Delivery, Engine, EngineError, SubjectEntry, subject};
-use descartes_kernel::fleet::{KnownOffer, StoredClaim, WatchTerms};
+use descartes_kernel::fleet::{KnownOffer, OfferRefs, StoredClaim, WatchTerms};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::TasksConfig;
 use tracing::debug;
 
+use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{AttemptNote, WorkerFacts, child_name};
 use super::stored::{remember, stored_claim, stored_memory};
 use crate::host::HostSettings;
@@ -62,6 +63,10 @@ pub(super) struct FleetShared {
     /// Where bundles are written.
     pub(super) folder: PathBuf,
     pub(super) terms: WatchTerms,
+    /// The repository by which work travels; none: through the engine's store.
+    pub(super) remote: Option<Arc<GitRemote>>,
+    /// Offers that are over, whose refs may lie there.
+    pub(super) over: Mutex<BTreeSet<OfferRefs>>,
     /// A commit whose history is in the engine's store.
     pub(super) root: Mutex<Option<String>>,
     /// What is written into a bundle is written by one at a time.
@@ -105,6 +110,15 @@ impl FleetShared {
 
     pub(super) fn forget(&self, task: &str, epoch: u64) {
         self.routes().remove(&(task.to_owned(), epoch));
+    }
+
+    /// An offer is over: what lies of it in the repository by which work travels goes.
+    pub(super) fn forget_refs(&self, subject: &str) {
+        if let Some(remote) = &self.remote {
+            let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+            over.insert(offer_refs(&self.loop_id, subject));
+            remote.forget(&self.loop_id, &over);
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -11,9 +11,10 @@ use descartes_kernel::sched::AttemptEnd;
 use descartes_proc::LeaseClock;
 use descartes_store::state_file;
 use jiff::Timestamp;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::clone::Clones;
+use super::git_remote::{GitRemote, OfferRemote, offer_refs};
 use super::keeper::{Keeper, TakenClaim};
 use super::messages::{
     AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage, RequestReceipt, child_name,
@@ -46,7 +47,7 @@ pub(super) struct SlotContext {
     /// Limits that providers told this worker.
     pub(super) limits: Mutex<Vec<LimitedLogin>>,
     pub(super) results: Results,
-    /// How often work in progress is stored.
+    /// How often work in progress is stored; as long a repository is tried that does not take commits.
     pub(super) wip_every: Duration,
 }
 
@@ -119,11 +120,12 @@ pub(super) fn make_attempt(
         news: AttemptNews::interrupted(offer.order.slot, offer.order.tasks.clone()),
         commit: None,
         object: None,
+        pushed: false,
     };
     let mut object = None;
-    match ctx.clones.place_for(offer) {
+    match place_for(ctx, slot, offer, &keeper) {
         Err(message) => done.news.trouble = Some(format!("worker {}: {message}", ctx.worker)),
-        Ok(place) => {
+        Ok((place, remote)) => {
             let making = Making {
                 slot,
                 offer,
@@ -132,6 +134,7 @@ pub(super) fn make_attempt(
                 clock: &clock,
                 control,
                 mirror: mirror.handle(),
+                remote: remote.clone(),
             };
             done.news = making.run_job(ctx);
             mirror.over();
@@ -141,11 +144,12 @@ pub(super) fn make_attempt(
                 // It may have failed because it stood still.
                 done.news.end = AttemptEnd::Interrupted;
             }
-            match deliver(ctx, offer, &place, &keeper) {
-                Ok((commit, bundle)) => {
-                    done.commit = Some((commit, offer.git.built_on().to_owned()));
-                    done.object = bundle.as_ref().map(|(name, _)| name.clone());
-                    object = bundle;
+            match deliver(ctx, offer, &place, remote.as_ref(), &keeper) {
+                Ok(delivered) => {
+                    done.commit = Some((delivered.commit, offer.git.built_on().to_owned()));
+                    done.pushed = delivered.pushed;
+                    object = delivered.bundle;
+                    done.object = object.as_ref().map(|(name, _)| name.clone());
                 }
                 Err(message) => {
                     done.news.end = AttemptEnd::Interrupted;
@@ -179,19 +183,77 @@ pub(super) fn make_attempt(
     }
 }
 
-/// The commits of the work, in the engine's store.
+/// Where an attempt is made, and how its commits are handed over if not through the engine.
+fn place_for(
+    ctx: &SlotContext,
+    slot: u32,
+    offer: &OfferMessage,
+    keeper: &Keeper,
+) -> Result<(Arc<Trees>, Option<OfferRemote>), String> {
+    let began = Instant::now();
+    let place = loop {
+        match ctx.clones.place_for(offer) {
+            Err(message) if offer.git.remote.is_some() && began.elapsed() < ctx.wip_every => {
+                if keeper.end().is_some() {
+                    return Err("the task was taken back".to_owned());
+                }
+                debug!(message, "trying again");
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            place => break place?,
+        }
+    };
+    let Some(url) = &offer.git.remote else {
+        return Ok((place, None));
+    };
+    let dir = ctx.clones.folder_of(offer);
+    let remote = GitRemote::open(url, &*place, &dir.join(format!("remote-{slot}.git")))?;
+    let remote = OfferRemote {
+        remote: Arc::new(remote),
+        refs: offer_refs(&offer.loop_id, &offer.subject),
+    };
+    Ok((place, Some(remote)))
+}
+
+/// Where the commits of an attempt are.
+struct DeliveredWork {
+    commit: String,
+    /// An object in the engine's store, and the file that it is made of.
+    bundle: Option<(String, PathBuf)>,
+    /// They are in the repository that the offer named.
+    pushed: bool,
+}
+
+/// Hands over the commits of the work: by the repository that the offer names; through the engine's store
+/// where it names none, or where that one does not take them.
 fn deliver(
     ctx: &SlotContext,
     offer: &OfferMessage,
     place: &Trees,
+    remote: Option<&OfferRemote>,
     keeper: &Keeper,
-) -> Result<(String, Option<(String, PathBuf)>), String> {
+) -> Result<DeliveredWork, String> {
     let to = ctx.clones.folder_of(offer).join("results");
-    let (commit, bundle) = place
-        .deliver(&offer.order.work, offer.git.built_on(), &to)
-        .map_err(|error| format!("cannot pack the work: {error}"))?;
-    let Some(bundle) = bundle else {
-        return Ok((commit, None));
+    let (work, built_on) = (&offer.order.work, offer.git.built_on());
+    let unpacked = |error| format!("cannot pack the work: {error}");
+    let mut delivered = DeliveredWork {
+        commit: place.tip(work).map_err(unpacked)?,
+        bundle: None,
+        pushed: false,
+    };
+    let commit = &delivered.commit;
+    if let Some(remote) = remote {
+        if !place.has_more(commit, built_on).map_err(unpacked)? {
+            return Ok(delivered);
+        }
+        if push_result(ctx, remote, commit, keeper)? {
+            delivered.pushed = true;
+            return Ok(delivered);
+        }
+    }
+    let bundle = place.deliver(work, commit, built_on, &to);
+    let Some(bundle) = bundle.map_err(unpacked)? else {
+        return Ok(delivered);
     };
     let name = format!("{}-result", file_name(&offer.subject));
     let kept = to.join(&name);
@@ -199,7 +261,10 @@ fn deliver(
     let began = Instant::now();
     loop {
         match ctx.engine.put_object(&name, &kept) {
-            Ok(()) => return Ok((commit, Some((name, kept)))),
+            Ok(()) => {
+                delivered.bundle = Some((name, kept));
+                return Ok(delivered);
+            }
             Err(error) if error.is_temporary() && began.elapsed() < DELIVERY_PATIENCE => {
                 if keeper.end().is_some() {
                     return Err("the task was taken back".to_owned());
@@ -208,6 +273,35 @@ fn deliver(
             }
             Err(error) => return Err(format!("cannot hand over the work: {error}")),
         }
+    }
+}
+
+/// Puts the work into the repository that the offer names; false where it does not take it for long.
+fn push_result(
+    ctx: &SlotContext,
+    of: &OfferRemote,
+    commit: &str,
+    keeper: &Keeper,
+) -> Result<bool, String> {
+    let began = Instant::now();
+    loop {
+        let is_held = || keeper.end().is_none();
+        let pushed = match is_held() {
+            true => of.remote.push(&[(commit, of.refs.result())]),
+            false => return Err("the task was taken back".to_owned()),
+        };
+        let Err(message) = pushed else {
+            if !is_held() {
+                // Nobody else would delete it.
+                drop(of.remote.delete(&[&of.refs.result()]));
+            }
+            return Ok(true);
+        };
+        warn!(message, url = of.remote.url(), "cannot push the work");
+        if began.elapsed() >= ctx.wip_every {
+            return Ok(false);
+        }
+        std::thread::sleep(BETWEEN_TRIES);
     }
 }
 
@@ -220,6 +314,7 @@ struct Making<'a> {
     clock: &'a LeaseClock,
     control: &'a Control,
     mirror: MirrorHandle,
+    remote: Option<OfferRemote>,
 }
 
 impl Making<'_> {
@@ -251,6 +346,7 @@ impl Making<'_> {
             built_on: self.offer.git.built_on().to_owned(),
             folder: ctx.clones.folder_of(self.offer).join("results"),
             every: ctx.wip_every,
+            remote: self.remote.clone(),
             mirror: self.mirror.clone(),
         });
         let mut news = job.make();

@@ -11,6 +11,7 @@ use descartes_bridge::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
+use super::git_remote::OfferRemote;
 use super::mirror_source::MirrorHandle;
 use crate::tasks::launch::file_name;
 use crate::tasks::place::Work;
@@ -49,6 +50,8 @@ pub(super) struct WipOf {
     /// Where bundles are written.
     pub(super) folder: PathBuf,
     pub(super) every: Duration,
+    /// Where it is stored instead of the engine.
+    pub(super) remote: Option<OfferRemote>,
     /// Knows whether the tree is ready and its loop open.
     pub(super) mirror: MirrorHandle,
 }
@@ -107,6 +110,11 @@ impl WipOf {
         let Some((commit, tree)) = snapshot.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
+        if let Some(OfferRemote { remote, refs }) = &self.remote {
+            remote.push(&[(&commit, refs.work(&self.built_on))])?;
+            info!(task = self.work.id, commit, "work in progress pushed");
+            return Ok(Some(tree));
+        }
         let bundle = self
             .place
             .bundle_snapshot(&self.work, &commit, &self.built_on, &self.folder)

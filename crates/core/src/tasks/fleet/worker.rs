@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::LeaseTerms;
+use descartes_kernel::fleet::{LeaseTerms, check_remote};
 use descartes_kernel::sandbox::SandboxLevel;
 use tracing::{debug, info, warn};
 
@@ -339,6 +339,10 @@ impl WorkerShared {
             return Some(format!(
                 "the coordinator is descartes {theirs}, this worker {ours}: install the same version"
             ));
+        }
+        let remote = offer.git.remote.as_deref().map(check_remote);
+        if let Some(Err(fault)) = remote {
+            return Some(fault.to_string());
         }
         let allowed = &self.options.allow_repos;
         let repository = &offer.repository;

@@ -1,10 +1,12 @@
 //! Work that travels: bundles for other machines, and what comes back from them.
 
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::{Done, GitError, Trees};
 use crate::host::git_of;
 use crate::host::slot_objects::SlotObjects;
+use crate::tasks::git::Repo;
 use crate::tasks::place::{Published, Work, WorkDelivery};
 
 impl Trees {
@@ -18,18 +20,37 @@ impl Trees {
         format!("refs/descartes/{}/wire/{name}", self.ref_tag)
     }
 
-    /// Bundles of what was merged and of a task's branch.
+    /// What was merged, and a task's branch.
+    pub(super) fn tips_for(&self, work: &Work) -> Done<Published> {
+        let base = self.merged()?;
+        let branch = self.earlier_work(&self.branch_of(work))?;
+        let config = |key: &str| self.user.ask(&["config", "--get", key]).ok();
+        Ok(Published {
+            folder: self.prefix.to_string_lossy().into_owned(),
+            shielded: self.shielded.clone(),
+            repository: config("remote.origin.url")
+                .unwrap_or_else(|| self.user.dir.to_string_lossy().into_owned()),
+            author: config("user.name").zip(config("user.email")),
+            root: base.clone(),
+            base,
+            branch,
+            root_bundle: None,
+            bundle: None,
+        })
+    }
+
+    /// The same with bundles of it.
     pub(super) fn bundles_for(
         &self,
         work: &Work,
+        mut published: Published,
         known: Option<&str>,
         to: &Path,
     ) -> Done<Published> {
         fs_err::create_dir_all(to)?;
-        let base = self.merged()?;
-        let branch = self.earlier_work(&self.branch_of(work))?;
+        let Published { base, branch, .. } = &published;
         let known = match known {
-            Some(known) if self.user.is_ancestor(known, &base)? => Some(known.to_owned()),
+            Some(known) if self.user.is_ancestor(known, base)? => Some(known.to_owned()),
             _ => None,
         };
         let root = known.clone().unwrap_or_else(|| base.clone());
@@ -40,20 +61,23 @@ impl Trees {
         let mut tips = vec![("base", base.as_str())];
         tips.extend(branch.as_deref().map(|branch| ("branch", branch)));
         let name = self.name_of(&work.id);
-        let bundle = self.bundle(to, &name, &tips, Some(&root))?;
-        let config = |key: &str| self.user.ask(&["config", "--get", key]).ok();
-        Ok(Published {
-            folder: self.prefix.to_string_lossy().into_owned(),
-            shielded: self.shielded.clone(),
-            repository: config("remote.origin.url")
-                .unwrap_or_else(|| self.user.dir.to_string_lossy().into_owned()),
-            author: config("user.name").zip(config("user.email")),
-            base,
-            branch,
-            root,
-            root_bundle,
-            bundle,
-        })
+        published.bundle = self.bundle(to, &name, &tips, Some(&root))?;
+        (published.root, published.root_bundle) = (root, root_bundle);
+        Ok(published)
+    }
+
+    /// A bare repository of our own beside this one, with which it shares its objects and nothing else.
+    pub(super) fn carrier_at(&self, dir: &Path) -> Done<Repo> {
+        let repo = self.user.beside(dir).with_env("GIT_DIR", dir);
+        fs_err::create_dir_all(dir)?;
+        if !dir.join("HEAD").is_file() {
+            repo.quiet(&["init", "--quiet", "--bare", "--template="])?;
+        }
+        let objects = self.common_dir()?.join("objects");
+        let mut line = objects.into_os_string().into_vec();
+        line.push(b'\n');
+        fs_err::write(dir.join("objects/info/alternates"), line)?;
+        Ok(repo)
     }
 
     /// A bundle of these commits without the history of another; none where that is all.
@@ -96,20 +120,29 @@ impl Trees {
         Ok(Some(file))
     }
 
-    /// A bundle of a task's branch as it is now, for whoever has given out its base; with its commit.
+    /// The commit of a task's branch as it is now.
+    pub(in crate::tasks) fn tip(&self, work: &Work) -> Done<String> {
+        let branch = format!("refs/heads/{}", self.branch_of(work));
+        let tip = self.user.commit_of(&branch)?;
+        tip.ok_or_else(|| GitError::Refused(format!("{branch} is gone")))
+    }
+
+    /// Whether a commit has anything that another has not.
+    pub(in crate::tasks) fn has_more(&self, commit: &str, than: &str) -> Done<bool> {
+        Ok(!self.user.is_ancestor(commit, than)?)
+    }
+
+    /// A bundle of such a commit, for whoever has given out what it is built on.
     pub(in crate::tasks) fn deliver(
         &self,
         work: &Work,
+        tip: &str,
         built_on: &str,
         to: &Path,
-    ) -> Done<(String, Option<PathBuf>)> {
+    ) -> Done<Option<PathBuf>> {
         fs_err::create_dir_all(to)?;
-        let branch = format!("refs/heads/{}", self.branch_of(work));
-        let tip = self.user.commit_of(&branch)?;
-        let tip = tip.ok_or_else(|| GitError::Refused(format!("{branch} is gone")))?;
         let name = self.name_of(&work.id);
-        let bundle = self.bundle(to, &name, &[("result", &tip)], Some(built_on))?;
-        Ok((tip, bundle))
+        self.bundle(to, &name, &[("result", tip)], Some(built_on))
     }
 
     /// A commit of everything that lies in a slot while its agent is at work there, on top of the task's branch,

@@ -13,6 +13,7 @@ use descartes_proc::Ending;
 use super::{Done, GitError, Trees};
 use crate::host::git_of;
 use crate::host::slot_objects::SlotObjects;
+use crate::tasks::git::Repo;
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{
     Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Published, Ready,
@@ -206,8 +207,16 @@ impl Workplace for Trees {
         }
     }
 
-    fn publish(&self, work: &Work, known: Option<&str>, to: &Path) -> Done<Published> {
-        self.bundles_for(work, known, to)
+    fn publish(&self, work: &Work, known: Option<&str>, to: Option<&Path>) -> Done<Published> {
+        let published = self.tips_for(work)?;
+        match to {
+            Some(to) => self.bundles_for(work, published, known, to),
+            None => Ok(published),
+        }
+    }
+
+    fn carrier(&self, dir: &Path) -> Done<Repo> {
+        self.carrier_at(dir)
     }
 
     fn import(&self, work: &Work, delivery: &WorkDelivery) -> Done<()> {

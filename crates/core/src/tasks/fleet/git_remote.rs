@@ -1,0 +1,201 @@
+//! A repository by which commits travel between machines instead of the engine.
+//!
+//! git is called in bare repositories of our own, which see the objects of those that agents work in: what is
+//! configured there (hooks, filters, aliases, ssh commands, other addresses) is not read.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use descartes_kernel::fleet::{
+    OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over,
+};
+use tracing::{debug, warn};
+
+use crate::host::{HostError, HostSettings, git_of};
+use crate::tasks::git::Repo;
+use crate::tasks::git_error::GitError;
+use crate::tasks::launch::file_name;
+use crate::tasks::place::Workplace;
+
+/// How long commits may be on their way.
+const TRANSFER: Duration = Duration::from_secs(20 * 60);
+/// How long anything else may take.
+const TALK: Duration = Duration::from_secs(60);
+
+const FETCH: [&str; 7] = [
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-prune",
+    "--no-recurse-submodules",
+    "--",
+];
+const PUSH: [&str; 7] = [
+    "push",
+    "--quiet",
+    "--no-verify",
+    "--no-follow-tags",
+    "--no-signed",
+    "--recurse-submodules=no",
+    "--",
+];
+
+/// Where the commits of an offer lie.
+pub(super) fn offer_refs(loop_id: &str, subject: &str) -> OfferRefs {
+    OfferRefs::new(&file_name(loop_id), &file_name(subject))
+}
+
+/// The first line that git said.
+fn first_line(error: &GitError) -> String {
+    let text = error.to_string();
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    line.unwrap_or_default().trim().to_owned()
+}
+
+/// A worker's way to hand over the commits of an attempt.
+#[derive(Clone)]
+pub(super) struct OfferRemote {
+    pub(super) remote: Arc<GitRemote>,
+    pub(super) refs: OfferRefs,
+}
+
+/// The repository, and where git is called for it.
+pub(super) struct GitRemote {
+    url: String,
+    repo: Repo,
+}
+
+impl GitRemote {
+    /// Calls git in a bare repository that is there.
+    pub(super) fn at(url: &str, repo: &Repo) -> Self {
+        let repo = repo
+            // Nobody is there who could answer.
+            .with_env("SSH_ASKPASS_REQUIRE", "never")
+            .with_env("GCM_INTERACTIVE", "never")
+            // What neither comes nor goes is over long before its limit.
+            .with_setting("http.lowSpeedLimit", "1")
+            .with_setting("http.lowSpeedTime", "60");
+        Self {
+            url: url.to_owned(),
+            repo,
+        }
+    }
+
+    /// The same in a bare repository that is made there, and sees the objects of a place.
+    pub(super) fn open(url: &str, place: &dyn Workplace, dir: &Path) -> Result<Self, String> {
+        let repo = place.carrier(dir).map_err(|error| error.to_string())?;
+        Ok(Self::at(url, &repo))
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn call(&self, args: &[&str], more: &[String], limit: Duration) -> Result<String, String> {
+        let mut args = args.to_vec();
+        args.push(&self.url);
+        args.extend(more.iter().map(String::as_str));
+        self.repo
+            .limited(&args, limit)
+            .map_err(|error| first_line(&error))
+    }
+
+    /// Puts commits there under these refs.
+    pub(super) fn push(&self, commits: &[(&str, String)]) -> Result<(), String> {
+        let refs = commits.iter();
+        let refs: Vec<String> = refs.map(|(it, name)| format!("+{it}:{name}")).collect();
+        self.call(&PUSH, &refs, TRANSFER).map(drop)
+    }
+
+    /// Fetches these refs, under the same names.
+    pub(super) fn fetch(&self, names: &[String]) -> Result<(), String> {
+        let refs = names.iter().map(|name| format!("+{name}:{name}"));
+        let refs: Vec<String> = refs.collect();
+        self.call(&FETCH, &refs, TRANSFER).map(drop)
+    }
+
+    /// A bundle of what was fetched under a ref, without the history of a commit.
+    pub(super) fn bundle(&self, name: &str, without: &str, file: &Path) -> Result<(), String> {
+        let (path, without) = (file.to_string_lossy(), format!("^{without}"));
+        let args = ["bundle", "create", "--quiet", &*path, name, &without];
+        let made = self.repo.quiet(&args);
+        made.map(drop).map_err(|error| first_line(&error))
+    }
+
+    /// Commits and their refs that begin so.
+    pub(super) fn list(&self, begin: &str) -> Result<Vec<(String, String)>, String> {
+        let args = ["ls-remote", "--quiet", "--refs", "--"];
+        let listed = self.call(&args, &[format!("{begin}*")], TALK)?;
+        let pairs = listed.lines().filter_map(|line| line.split_once('\t'));
+        let pairs = pairs.map(|(commit, name)| (commit.to_owned(), name.to_owned()));
+        Ok(pairs.collect())
+    }
+
+    pub(super) fn delete(&self, names: &[&str]) -> Result<(), String> {
+        let refs: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
+        self.call(&PUSH, &refs, TALK).map(drop)
+    }
+
+    /// Deletes what lies there of these offers of a task loop.
+    pub(super) fn forget(&self, loop_id: &str, over: &BTreeSet<OfferRefs>) {
+        let listed = self.list(&loop_refs(&file_name(loop_id)));
+        let deleted = listed.and_then(|listed| {
+            let names = listed.iter().map(|(_, name)| name.as_str());
+            match &*refs_over(names, over) {
+                [] => Ok(()),
+                names => self.delete(names),
+            }
+        });
+        match deleted {
+            Ok(()) => debug!(loop_id, "refs that nobody needs are gone"),
+            // They are tried again with the next ones.
+            Err(message) => warn!(message, "refs could not be deleted"),
+        }
+    }
+
+    /// Puts a small commit there and deletes it.
+    fn probe(&self) -> Result<(), String> {
+        let made = || -> Result<String, GitError> {
+            self.repo
+                .quiet(&["init", "--quiet", "--bare", "--template="])?;
+            let tree = self.repo.fed(&["mktree"], b"")?;
+            self.repo.quiet(&["commit-tree", &tree, "-m", "probe"])
+        };
+        let commit = made().map_err(|error| first_line(&error))?;
+        let name = probe_ref(&uuid::Uuid::now_v7().to_string());
+        let refs = [format!("+{commit}:{name}")];
+        self.call(&PUSH, &refs, TALK)?;
+        self.delete(&[&name])
+    }
+}
+
+/// Tries whether work can travel by a repository, before anything is begun; `dir` is where its user is known.
+pub(in crate::tasks) fn try_remote(
+    url: &str,
+    settings: &HostSettings,
+    dir: &Path,
+) -> Result<(), HostError> {
+    let fault = |fault: RemoteFault| HostError::refused(fault.to_string(), fault.hint());
+    check_remote(url).map_err(fault)?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| HostError::Internal(format!("cannot make a folder: {error}")))?;
+    let git = git_of(settings);
+    let user = Repo::at(dir, &git);
+    let mut repo = Repo::at(folder.path(), &git).with_env("GIT_DIR", folder.path());
+    for (key, unknown) in [
+        ("user.name", "descartes"),
+        ("user.email", "descartes@localhost"),
+    ] {
+        let known = user.ask(&["config", "--get", key]);
+        repo = repo.with_setting(key, known.as_deref().unwrap_or(unknown));
+    }
+    GitRemote::at(url, &repo).probe().map_err(|message| {
+        HostError::refused(
+            format!("cannot put work into the repository {url}: {message}"),
+            format!("try it with: git push --dry-run {url} HEAD:refs/descartes/try"),
+        )
+    })
+}
