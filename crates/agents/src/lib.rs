@@ -2,6 +2,7 @@
 //! result or a provider's limit. Bytes and values only; no process is started here.
 
 pub mod agent;
+mod built_in;
 pub mod price;
 pub mod promise;
 pub mod provider_limit;

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use super::dialect::{JsonLines, StreamParser};
 use super::jsonl::{JsonlMap, JsonlParser, PathError};
 use super::{StreamKind, claude, codex, opencode, text};
+use crate::built_in::built_in;
 
 static GEMINI: LazyLock<JsonlMap> =
-    LazyLock::new(|| toml::from_str(include_str!("gemini.toml")).unwrap_or_default());
+    LazyLock::new(|| built_in(include_str!("gemini.toml")).unwrap_or_default());
 
 /// The parser of a stream. `jsonl` tells the field paths for [`StreamKind::Jsonl`].
 pub fn parser(

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::LimitKind;
+use crate::built_in::built_in;
 
 /// Lists of words, as `phrases.toml` has them.
 #[derive(Default, Deserialize)]
@@ -25,7 +26,7 @@ pub(super) struct Phrases {
 }
 
 pub(super) static PHRASES: LazyLock<Phrases> =
-    LazyLock::new(|| toml::from_str(include_str!("phrases.toml")).unwrap_or_default());
+    LazyLock::new(|| built_in(include_str!("phrases.toml")).unwrap_or_default());
 
 impl Phrases {
     /// The first kind with a phrase that is found, in the order of what they say when several stand

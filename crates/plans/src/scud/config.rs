@@ -64,7 +64,8 @@ struct AgentPrompt {
 /// is called so, else all of it. Lines that ask the agent to set its own status are left out: an
 /// agent's word is a claim, and its copy of the task file is not the true one.
 pub fn role(text: &str) -> Option<String> {
-    let agent: AgentSection = toml::from_str(text).ok()?;
+    let table: toml::Table = text.parse().ok()?;
+    let agent: AgentSection = table.try_into().ok()?;
     let template = agent.prompt?.template?;
     let lines: Vec<&str> = template.lines().collect();
     let is_heading = |line: &&str| line.starts_with('#');
