@@ -321,6 +321,22 @@ fn a_line_too_long_to_keep_opens_no_fence() {
 }
 
 #[test]
+fn words_across_the_edge_of_what_was_searched_are_found() {
+    let spec = spec(PromiseMatch::Anywhere);
+    for edge in [131_072, 196_608, 262_144] {
+        for words in [&b" done "[..], b" d\x1b[0mone ", b" don\x1b[1m\x1b[0me "] {
+            for at in edge - 12..edge + 3 {
+                let mut line = vec![b'.'; 400_000];
+                line.splice(at..at, words.iter().copied());
+                line.push(b'\n');
+                let found = claims(&spec, "", line.chunks(70_001));
+                assert_eq!(found.len(), 1, "{at} {words:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn words_that_count_anywhere_are_found_anywhere_in_a_long_line() {
     let edges = [65_536, 131_072, 196_608, 262_144].map(|edge| (edge - 40..edge + 40).step_by(8));
     for place in (0..400_000)

@@ -23,6 +23,8 @@ pub(super) struct LongLine {
     window: Vec<u8>,
     place: WindowStart,
     speaker: Speaker,
+    /// How much of the window's beginning is known to hold nothing that is worth a look.
+    searched: usize,
     /// Whether all that the window has passed is white space.
     blank: bool,
     /// The last words that count anywhere in what the window has passed.
@@ -60,6 +62,7 @@ impl LongLine {
             } else {
                 Speaker::Agent
             },
+            searched: 0,
             blank: true,
             passed: None,
             tag: None,
@@ -137,7 +140,10 @@ impl LongLine {
     }
 
     fn slide(&mut self, rules: &PromiseRules) {
-        let worth = rules.scan(&self.window).next(0).is_some();
+        let scan = rules.scan(&self.window);
+        let worth = scan.next(self.searched).is_some();
+        let open = if worth { TAIL } else { scan.open_end() };
+        self.searched = TAIL.saturating_sub(open);
         if worth || self.tag.is_some() {
             let mut stripper = Stripper::default();
             let plain = stripper.strip(&self.window);

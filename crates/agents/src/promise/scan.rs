@@ -84,6 +84,15 @@ pub(super) struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// How much of the end must be searched again with what follows it, where nothing was found: what is
+    /// looked for may begin there. Sequences may make it as long as they like.
+    pub(super) fn open_end(&self) -> usize {
+        if has_sequences(self.hay) {
+            return self.hay.len();
+        }
+        OPEN.len().max(self.text.len()).min(self.hay.len())
+    }
+
     /// The first place at or behind `from` whose line may matter.
     pub(super) fn next(&self, from: usize) -> Option<usize> {
         let mut from = from;
