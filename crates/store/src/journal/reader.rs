@@ -6,6 +6,7 @@ use super::line::MAX_LINE;
 use super::writer::same_file;
 use crate::ops;
 use descartes_kernel::event::Record;
+use memchr::memchr;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -100,16 +101,14 @@ impl JournalReader {
         // Bytes of a line that were read before are not looked through again.
         let (mut searched, mut earlier) = (held.len(), held.len());
         let mut scratch = Vec::new();
+        let mut chunk = vec![0; CHUNK];
         loop {
             let have = held.len();
-            held.resize(have + CHUNK, 0);
-            let read = self
-                .file
-                .read_at(&mut held[have..], self.offset + have as u64);
+            let read = self.file.read_at(&mut chunk, self.offset + have as u64);
             let read = read.map_err(ops::at("read", &self.path))?;
-            held.truncate(have + read);
+            held.extend_from_slice(&chunk[..read]);
             let mut begin = 0;
-            while let Some(more) = held[searched..].iter().position(|byte| *byte == b'\n') {
+            while let Some(more) = memchr(b'\n', &held[searched..]) {
                 let end = searched + more;
                 let raw = &held[begin..end];
                 let record = match read_line(&self.path, self.offset, raw, &mut scratch) {

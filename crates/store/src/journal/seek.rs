@@ -5,6 +5,7 @@ use super::back::read_line;
 use super::reader::JournalReader;
 use super::{JournalError, ops};
 use descartes_kernel::event::Record;
+use memchr::memchr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -76,7 +77,7 @@ impl WholeLines<'_> {
     fn next(&mut self) -> Result<Option<Vec<u8>>, JournalError> {
         let mut searched = 0;
         loop {
-            let end = self.held[searched..].iter().position(|byte| *byte == b'\n');
+            let end = memchr(b'\n', &self.held[searched..]);
             if let Some(end) = end.map(|end| searched + end) {
                 let mut line: Vec<u8> = self.held.drain(..=end).collect();
                 line.pop();

@@ -25,16 +25,6 @@ pub(super) enum Piece {
     End,
 }
 
-impl Piece {
-    /// Bytes that were read.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Data(read) => *read,
-            Self::Gap { .. } | Self::End => 0,
-        }
-    }
-}
-
 impl Gaps {
     pub fn path(log: &Path) -> PathBuf {
         ops::beside(log, ".cut")

@@ -9,6 +9,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// Bytes of a log that are read at once.
+const AT_ONCE: usize = 256 << 10;
+
 /// When a run last wrote anything, as far as its logs tell.
 pub fn last_output(run: &RunDir) -> Option<Timestamp> {
     let logs = [run.stdout(), run.stderr()];
@@ -94,14 +97,17 @@ impl LogTail {
         if self.offset > file.metadata()?.len().max(known) {
             self.offset = 0;
         }
+        // Taken cleared, once: in a program made small, clearing bytes in place is as slow as reading them.
+        let mut buffer = vec![0; most.min(AT_ONCE)];
         while out.len() - before < most {
-            let have = out.len();
-            out.resize(have + (most - (have - before)).min(256 << 10), 0);
-            let piece = read_piece(&self.path, &file, self.offset, &mut out[have..]);
-            out.truncate(have + piece.as_ref().map_or(0, Piece::len));
-            match piece? {
+            let room = (most - (out.len() - before)).min(buffer.len());
+            let buffer = &mut buffer[..room];
+            match read_piece(&self.path, &file, self.offset, buffer)? {
                 Piece::End => break,
-                Piece::Data(read) => self.offset += read as u64,
+                Piece::Data(read) => {
+                    out.extend_from_slice(&buffer[..read]);
+                    self.offset += read as u64;
+                }
                 Piece::Gap { until, bytes } => {
                     self.offset = until;
                     out.extend_from_slice(words_for(bytes).as_bytes());
