@@ -1,10 +1,14 @@
 //! What a task costs in git: how many processes it takes to prepare, merge and land one that does nothing.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use super::kills::repository;
 use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble};
+
+/// Names an earlier `descartes` that the long form is timed beside.
+const EARLIER: &str = "DESCARTES_EARLIER_BIN";
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
@@ -17,12 +21,29 @@ pub fn take(lab: &Lab) -> Rows {
     let mut rows = vec![row];
     // Counting takes time of its own.
     if lab.form == Form::Long {
-        let timed = one(lab, tasks, files, Count::No)?;
-        let each = timed.seconds * 1000.0 / tasks as f64;
-        let name = format!("{what}: time a task");
-        rows.push(Row::at_most(lab.form, "git", name, (each, "ms"), 0.0).shown());
+        rows.push(beside_earlier(lab, tasks, files, &what)?);
     }
     Ok(rows)
+}
+
+/// The time a task takes, beside that of the earlier program where one is named.
+fn beside_earlier(lab: &Lab, tasks: u64, files: usize, what: &str) -> Result<Row, Trouble> {
+    let per_task = |lab: &Lab| {
+        let timed = one(lab, tasks, files, Count::No)?;
+        Ok::<f64, Trouble>(timed.seconds * 1000.0 / tasks as f64)
+    };
+    let ours = per_task(lab)?;
+    let name = format!("{what}: time a task");
+    let Some(earlier) = std::env::var_os(EARLIER).map(PathBuf::from) else {
+        println!("no earlier program to compare with: {EARLIER} names one");
+        return Ok(Row::at_most(lab.form, "git", name, (ours, "ms"), 0.0).shown());
+    };
+    let floor = per_task(&Lab {
+        descartes: earlier,
+        ..lab.clone()
+    })?;
+    let floor = ("an earlier version", &[floor][..]);
+    Ok(Row::ratio(lab.form, "git", name, &[ours], floor, 0.5))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
