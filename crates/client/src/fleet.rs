@@ -23,6 +23,7 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
     .union(AddWatchFlags::IN_CREATE)
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_MOVED_FROM)
     .union(AddWatchFlags::IN_CLOSE_WRITE);
 
 /// One loop in a list.

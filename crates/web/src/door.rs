@@ -16,6 +16,7 @@ use serde::Deserialize;
 use tracing::debug;
 
 use crate::access::{Access, RefusedRequest, RequestFacts, Transport};
+use crate::guests::Guest;
 use crate::pages;
 use crate::reply::{RequestFailure, blocking};
 use crate::state::{ConnectionEnds, WebState};
@@ -33,6 +34,9 @@ pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Nex
     let judged = app.gate.check(&facts(&app, &head), &app.tokens.current());
     match judged {
         Ok(access) => {
+            if let Some(guest) = head.extensions.get::<Arc<Guest>>() {
+                guest.is_known();
+            }
             if let Err(failure) = check_requester(&app, &head).await {
                 return failure.into_response();
             }
@@ -65,7 +69,7 @@ fn changes(head: &Parts) -> bool {
     !matches!(head.method, Method::GET | Method::HEAD)
 }
 
-/// Judges what needs no token: the sign-in page, style and script.
+/// Judges what needs no token: signing in and out, style and script.
 pub async fn admit_anyone(
     State(app): State<Arc<WebState>>,
     request: Request,
@@ -128,6 +132,7 @@ async fn exchange(app: &WebState, head: &Parts, code: &str) -> Response {
         debug!("the one-time link was used");
         return signed_in(app, app.gate.most());
     }
+    app.count_refusal("wrong_code");
     app.slowdown.wrong_token().await;
     // Whoever is signed in already gets the page, whatever link they used.
     match app.gate.check(&facts(app, head), &app.tokens.current()) {
@@ -159,6 +164,14 @@ fn signed_in(app: &WebState, access: Access) -> Response {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     response
+}
+
+/// Whether a person with a browser asks, and no program.
+pub fn wants_page(headers: &HeaderMap, path: &str) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
+        && !path.starts_with("/api/")
+        && path != "/metrics"
 }
 
 async fn denied(app: &WebState, denial: RefusedRequest, head: &Parts) -> Response {
@@ -195,15 +208,8 @@ async fn denied(app: &WebState, denial: RefusedRequest, head: &Parts) -> Respons
             "use the full token, or serve without --read-only",
         ),
     };
-    let wants_page = head
-        .headers
-        .get(ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"));
-    let of_program = path.starts_with("/api/") || path == "/metrics";
     if matches!(denial, RefusedRequest::NoToken | RefusedRequest::WrongToken)
-        && wants_page
-        && !of_program
+        && wants_page(&head.headers, path)
     {
         return pages::sign_in(status, None);
     }
@@ -228,6 +234,7 @@ pub async fn sign_in(State(app): State<Arc<WebState>>, Form(given): Form<SignIn>
     match app.tokens.current().check(given.token.trim()) {
         Some(access) => signed_in(&app, access.min(app.gate.most())),
         None => {
+            app.count_refusal(RefusedRequest::WrongToken.as_str());
             app.slowdown.wrong_token().await;
             pages::sign_in(StatusCode::UNAUTHORIZED, Some("The token is wrong."))
         }

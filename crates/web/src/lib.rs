@@ -6,6 +6,7 @@ mod access;
 mod api;
 mod door;
 mod error;
+mod guests;
 mod live;
 mod pages;
 mod program;

@@ -22,6 +22,8 @@ const TALK: usize = 16 << 10;
 /// What it printed, up to the limit.
 pub struct ProgramOutput {
     pub output: Vec<u8>,
+    /// What it said on standard error.
+    pub talk: String,
 }
 
 /// Runs the command line; gives the first `most` bytes of its standard output.
@@ -63,8 +65,9 @@ pub async fn run(
         )
     })?;
     let cut = output.len() >= most;
+    let talk = String::from_utf8_lossy(&talk).into_owned();
     match status {
-        Ok(status) if status.success() || cut => Ok(ProgramOutput { output }),
+        Ok(status) if status.success() || cut => Ok(ProgramOutput { output, talk }),
         Ok(_) => Err(told(&talk)),
         Err(error) => Err(RequestFailure::internal(error.to_string())),
     }
@@ -82,15 +85,14 @@ async fn read(from: Option<impl AsyncRead + Unpin>, most: usize) -> Vec<u8> {
 }
 
 /// The error and the hint that it said.
-fn told(talk: &[u8]) -> RequestFailure {
-    let talk = String::from_utf8_lossy(talk);
+fn told(talk: &str) -> RequestFailure {
     let after = |lead: &str| {
         let mut lines = talk.lines().map(str::trim);
         lines.find_map(|line| line.strip_prefix(lead).map(|rest| rest.trim().to_owned()))
     };
     RequestFailure {
         status: StatusCode::CONFLICT,
-        message: after("error:").unwrap_or_else(|| "it was refused".to_owned()),
+        message: after("error:").or_else(|| after("")).unwrap_or_default(),
         hint: after("hint:"),
     }
 }

@@ -103,6 +103,7 @@ impl From<ClientError> for RequestFailure {
             | ClientError::NoLog { .. } => StatusCode::NOT_FOUND,
             ClientError::Silent { .. } | ClientError::Stopped(_) => StatusCode::GATEWAY_TIMEOUT,
             ClientError::Refused { .. } | ClientError::Lock(_) => StatusCode::CONFLICT,
+            ClientError::Find(FindError::Ambiguous { .. }) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self {
@@ -122,6 +123,8 @@ impl IntoResponse for RequestFailure {
         });
         let mut response = json_reply(&body);
         *response.status_mut() = self.status;
+        // A browser is shown it as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -19,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::access::{Access, Gatekeeper, OneTimeLink, TokenFile, Transport};
+use crate::guests::{Guest, Guests};
 use crate::stall::StallGuard;
 use crate::state::{ConnectionEnds, WebState};
 use crate::{ServeOptions, WebError, routes, tls};
@@ -165,6 +166,7 @@ async fn watch_tokens(app: Arc<WebState>) {
 
 async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let guests = Guests::default();
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -179,20 +181,29 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, router: Ro
             continue;
         };
         let (acceptor, router) = (acceptor.clone(), router.clone());
+        let guest = Arc::new(guests.enter());
         tokio::spawn(async move {
-            connection(stream, acceptor, router).await;
+            tokio::select! {
+                () = connection(stream, acceptor, router, &guest) => {}
+                () = guest.sent_away() => debug!("a connection without a token made room"),
+            }
             drop(place);
         });
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, router: Router) {
+async fn connection(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    guest: &Arc<Guest>,
+) {
     // Lines of output are small, and waited for.
     let _ = stream.set_nodelay(true);
     let (Ok(here), Ok(there)) = (stream.local_addr(), stream.peer_addr()) else {
         return debug!("a connection was closed before it was served");
     };
-    let ends = ConnectionEnds { here, there };
+    let ends = (ConnectionEnds { here, there }, guest);
     match acceptor {
         None => serve(stream, router, ends).await,
         Some(acceptor) => match tokio::time::timeout(HEAD, acceptor.accept(stream)).await {
@@ -206,11 +217,12 @@ async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, router: Ro
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     router: Router,
-    ends: ConnectionEnds,
+    (ends, guest): (ConnectionEnds, &Arc<Guest>),
 ) {
     let router = TowerToHyperService::new(router);
     let with_ends = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ends);
+        request.extensions_mut().insert(Arc::clone(guest));
         router.call(request)
     });
     let served = http1::Builder::new()

@@ -15,12 +15,13 @@ use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::LoopState;
 use descartes_text::display::escape_json;
 use descartes_text::units::{self, Secs};
+use descartes_views::view::Status;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::program;
-use crate::reply::{RequestFailure, blocking};
+use crate::reply::{RequestFailure, blocking, typed};
 use crate::sse::{self, Outlet};
 use crate::state::WebState;
 
@@ -345,9 +346,27 @@ async fn resume(
     words.extend(flags.iter().map(String::as_str));
     words.push(found.id());
     let folder = found.meta().working_dir.clone();
-    program::run(app, &words, Some(&folder), 64 << 10).await?;
-    let told = answer_of(&found, "effective", "resumed in the background");
-    let (outlet, response) = sse::pieces("application/x-ndjson");
-    tokio::spawn(async move { drop(outlet.send(json_line(&told)).await) });
-    Ok(response)
+    let told = program::run(app, &words, Some(&folder), 64 << 10).await?;
+    let answers = blocking(move || {
+        let line = |answer, message: &str| json_line(&answer_of(&found, answer, message));
+        if told.output.is_empty() {
+            // It prints the id of a loop that goes on, and says why one does not.
+            return Ok(line(
+                "unchanged",
+                told.talk.lines().next().unwrap_or_default(),
+            ));
+        }
+        let look = found.look()?;
+        let now = Status::of(&look.state, look.life).label();
+        let accepted = line(
+            "accepted",
+            "accepted: a process in the background takes it up",
+        );
+        Ok(accepted
+            + &line(
+                "effective",
+                &format!("resumed in the background; now: {now}"),
+            ))
+    });
+    Ok(typed("application/x-ndjson", answers.await?))
 }

@@ -22,7 +22,6 @@ fn changing(id: &str) -> Vec<(String, &'static str)> {
         (at("cancel"), ""),
         (at("resume"), ""),
         ("/api/v1/start".to_owned(), "project=.&prompt=x"),
-        ("/sign-out".to_owned(), ""),
     ]
 }
 
@@ -117,6 +116,11 @@ fn the_printed_address_works_once_and_leads_to_a_clean_one() {
     );
     let wrong = Ask::post("/sign-in", "token=no").with("Origin", &served.origin());
     served.ask(&wrong).assert_status(401);
+    let counted = served.get("/metrics").body;
+    for why in ["wrong_code", "wrong_token"] {
+        let line = format!("descartes_requests_refused_total{{why=\"{why}\"}} 1");
+        assert!(counted.contains(&line), "{counted}");
+    }
     served.ask(&Ask::post("/sign-in", &form)).assert_status(403);
 }
 
@@ -219,6 +223,20 @@ fn a_reading_token_and_a_reading_server_change_nothing() {
         (&"running".into(), &20.into())
     );
     assert_eq!(seen["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn everybody_can_sign_out_and_no_other_site_signs_anybody_out() {
+    let world = World::new();
+    let served = serve(&world, &["--read-only"]);
+    let cookie = served.cookie();
+    let ask = Ask::post("/sign-out", "").with("Cookie", &cookie);
+    let by_other = ask.clone().with("Origin", "http://evil.example");
+    served.ask(&by_other).assert_status(403);
+    let out = served.ask(&ask.with("Origin", &served.origin()));
+    let out = out.assert_status(200);
+    assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert!(out.body.contains("Signed out."), "{}", out.body);
 }
 
 #[test]
@@ -342,10 +360,12 @@ fn large_bodies_heads_and_clients_that_say_nothing_are_cut_off() {
     let world = World::new();
     let id = start(&world, PATIENT, &[]);
     let served = serve(&world, &[]);
-    let long = format!("text={}", "a".repeat(70_000));
-    served
-        .post(&format!("/api/v1/loops/{id}/say"), &long)
-        .assert_status(413);
+    for length in [70_000, 900_000] {
+        let long = format!("text={}", "a".repeat(length));
+        let refused = served.post(&format!("/api/v1/loops/{id}/say"), &long);
+        let refused = refused.assert_status(413).json();
+        assert!(refused["hint"].is_string(), "{refused}");
+    }
     let head = Ask::get("/").with("X-Long", &"a".repeat(60_000));
     let status = served.ask(&head).status;
     assert!((400..500).contains(&status), "{status}");
@@ -360,4 +380,62 @@ fn large_bodies_heads_and_clients_that_say_nothing_are_cut_off() {
     let json =
         Ask::post(format!("/api/v1/loops/{id}/say"), "{}").with("Content-Type", "application/json");
     served.ask(&json.bearer(&served.full)).assert_status(415);
+}
+
+#[test]
+fn strangers_with_slow_bodies_lock_nobody_out_and_are_cut_off() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let head = format!(
+        "POST /sign-in HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Length: 1000\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken=",
+        served.address
+    );
+    let begun = Instant::now();
+    let mut strangers: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut one = TcpStream::connect(&served.address).unwrap();
+            // One that had to make room may be closed by now.
+            let _ = one.write_all(head.as_bytes());
+            one
+        })
+        .collect();
+    let asked = Instant::now();
+    served.get("/api/v1/loops").assert_status(200);
+    let signed = Ask::post("/sign-in", &format!("token={}", served.full));
+    let signed = signed.with("Origin", &served.origin());
+    served.ask(&signed).assert_status(303);
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    let last = strangers.last_mut().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut told = Vec::new();
+    last.read_to_end(&mut told).unwrap();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.starts_with("HTTP/1.1 408"), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(45));
+}
+
+#[test]
+fn wrong_tokens_at_the_same_time_wait_all_of_them() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let wrong = Ask::get("/api/v1/loops").bearer("x");
+    for _ in 0..5 {
+        served.ask(&wrong).assert_status(401);
+    }
+    std::thread::scope(|scope| {
+        let guesses: Vec<_> = (0..100)
+            .map(|_| {
+                scope.spawn(|| {
+                    let begun = Instant::now();
+                    served.ask(&wrong).assert_status(401);
+                    begun.elapsed()
+                })
+            })
+            .collect();
+        for guess in guesses {
+            assert!(guess.join().unwrap() >= Duration::from_secs(3));
+        }
+    });
 }

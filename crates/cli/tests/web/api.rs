@@ -3,6 +3,8 @@
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
+use descartes_testkit::http::Ask;
+
 use crate::common::{PATIENT, SOON, serve, start, until_status};
 
 fn printed(world: &World, words: &[&str]) -> String {
@@ -83,6 +85,7 @@ fn a_loop_that_vanishes_while_it_is_looked_at_is_told_of() {
     let id = start(&world, "print x", &["-m", "1", "--name", "auth"]);
     until_status(&world, &id, "ended");
     let served = serve(&world, &[]);
+    let mut events = served.open(&format!("/api/v1/loops/{id}/events"));
     let mut live = served.open(&format!("/loops/{id}/live"));
     assert!(
         live.event().unwrap().json()["parts"]["head"]
@@ -99,6 +102,8 @@ fn a_loop_that_vanishes_while_it_is_looked_at_is_told_of() {
         }
     };
     assert!(trouble.contains("descartes loop list"), "{trouble}");
+    let told: Vec<_> = std::iter::from_fn(|| events.event()).collect();
+    assert_eq!(told.last().unwrap().name, "trouble");
     served.get(&format!("/loops/{id}")).assert_status(404);
     served
         .get(&format!("/api/v1/loops/{id}/events"))
@@ -142,4 +147,66 @@ fn no_address_opens_a_file() {
             .get(&format!("/api/v1/loops/{known}"))
             .assert_status(200);
     }
+}
+
+#[test]
+fn every_refusal_has_an_error_and_a_hint_and_is_a_page_for_people() {
+    let world = World::new();
+    let id = start(&world, "promise", &["--name", "auth"]);
+    until_status(&world, &id, "ended");
+    let twin = start(
+        &world,
+        "promise",
+        &["--name", "auth", "--state-file", "b.json"],
+    );
+    until_status(&world, &twin, "ended");
+    let served = serve(&world, &[]);
+    let at = |rest: &str| format!("/api/v1/loops/{id}{rest}");
+    let get = |path: String, status: u16| (Ask::get(path), status);
+    let post = |path: String, body: &str, status: u16| (Ask::post(path, body), status);
+    let all = [
+        get("/api/v1/loops?x=1".into(), 400),
+        get(at("/events?from=abc"), 400),
+        get(at("/history?last=-1"), 400),
+        get("/api/v1/loops/%ff".into(), 400),
+        get("/api/v1/loops/auth".into(), 409),
+        get(at("/pause"), 405),
+        get("/nothing".into(), 404),
+        get("/?page=-1".into(), 400),
+        get(format!("/loops/{id}/iterations/abc"), 400),
+        post(at("/pause?wait=abc"), "", 400),
+        post("/sign-in".into(), "token=x&more=y", 422),
+    ];
+    for (ask, status) in all {
+        let ask = ask.bearer(&served.full).with("Origin", &served.origin());
+        let reply = served.ask(&ask).assert_status(status);
+        let told = reply.json();
+        for key in ["error", "hint"] {
+            let words = told[key].as_str().unwrap_or_default();
+            assert!(!words.is_empty(), "{ask:?}: {told}");
+        }
+        let seen = served.ask(&ask.clone().with("Accept", "text/html"));
+        let is_page = seen
+            .assert_status(status)
+            .body
+            .contains("<h1>Not shown</h1>");
+        assert_eq!(is_page, !ask.path.starts_with("/api/"), "{ask:?}");
+    }
+    let far = Ask::get(at("/events?follow=false")).with("Last-Event-ID", &u64::MAX.to_string());
+    let far = served.ask(&far.bearer(&served.full)).assert_status(200);
+    assert!(!far.body.contains("event: record"), "{}", far.body);
+}
+
+#[test]
+fn a_loop_whose_folder_is_moved_away_leaves_the_list_at_once() {
+    let world = World::new();
+    let id = start(&world, "print x", &["-m", "1", "--name", "auth"]);
+    until_status(&world, &id, "ended");
+    let served = serve(&world, &[]);
+    assert!(served.get("/").body.contains(&id));
+    let folder = world.state().join("loops").join(&id);
+    let begun = std::time::Instant::now();
+    std::fs::rename(folder, world.root().join("away")).unwrap();
+    eventually("the list", SOON, || !served.get("/").body.contains(&id));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15));
 }

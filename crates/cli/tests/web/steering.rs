@@ -71,7 +71,7 @@ fn pause_say_limits_go_on_and_cancel_are_accepted_and_take_effect() {
     let resumed = served
         .post(&at("resume"), "max_iterations=4")
         .assert_status(200);
-    assert_eq!(answers(&resumed.lines()), ["effective"]);
+    assert_eq!(answers(&resumed.lines()), ["accepted", "effective"]);
     eventually("the next iteration", SOON, || world.has("prompt-3"));
     served.post(&at("cancel"), "now=true").assert_status(200);
     until_status(&world, &id, "ended");
@@ -150,6 +150,11 @@ fn a_loop_that_is_done_takes_no_orders() {
             .unwrap()
             .contains("done")
     );
+    let resumed = served.post(&format!("/api/v1/loops/{id}/resume"), "");
+    let told = resumed.assert_status(200).lines();
+    assert_eq!(answers(&told), ["unchanged"]);
+    let words = told[0]["message"].as_str().unwrap();
+    assert!(words.contains("already done"), "{words}");
     let page = served.get(&format!("/loops/{id}")).body;
     assert!(page.contains("takes no orders"), "{page}");
 }

@@ -9,8 +9,6 @@ const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
 /// After so much time without a wrong token it begins anew.
 const FORGET: Duration = Duration::from_secs(60);
-/// More than these do not wait: they would hold connections that others need.
-const MOST_WAITING: u32 = 32;
 
 #[derive(Debug, Default)]
 pub struct Slowdown {
@@ -21,11 +19,10 @@ pub struct Slowdown {
 struct Recent {
     wrong: u32,
     last: Option<Instant>,
-    waiting: u32,
 }
 
 impl Slowdown {
-    fn begin(&self, now: Instant) -> Option<Duration> {
+    fn begin(&self, now: Instant) -> Duration {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state
             .last
@@ -36,33 +33,13 @@ impl Slowdown {
         state.last = Some(now);
         let wait = FIRST.saturating_mul(1 << state.wrong.min(10)).min(LONGEST);
         state.wrong = state.wrong.saturating_add(1);
-        if state.waiting >= MOST_WAITING {
-            return None;
-        }
-        state.waiting += 1;
-        Some(wait)
+        wait
     }
 
-    fn end(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting = state.waiting.saturating_sub(1);
-    }
-
-    /// Waits before a wrong token is refused.
+    /// Waits before a wrong token is refused. So does everybody who sends one at the same time: connections
+    /// without a right one are few.
     pub async fn wrong_token(&self) {
-        if let Some(wait) = self.begin(Instant::now()) {
-            let _waiting = WaitingPlace(self);
-            tokio::time::sleep(wait).await;
-        }
-    }
-}
-
-/// Gives the place back, even where the client went away meanwhile.
-struct WaitingPlace<'a>(&'a Slowdown);
-
-impl Drop for WaitingPlace<'_> {
-    fn drop(&mut self) {
-        self.0.end();
+        tokio::time::sleep(self.begin(Instant::now())).await;
     }
 }
 
@@ -73,14 +50,10 @@ mod tests {
     #[test]
     fn waits_grow_to_a_limit_and_are_forgotten() {
         let (slow, now) = (Slowdown::default(), Instant::now());
-        let waits: Vec<_> = (0..8).filter_map(|_| slow.begin(now)).collect();
+        let waits: Vec<_> = (0..200).map(|_| slow.begin(now)).collect();
         assert_eq!(waits[..3], [FIRST, FIRST * 2, FIRST * 4]);
-        assert_eq!(waits[7], LONGEST);
-        (0..8).for_each(|_| slow.end());
+        assert!(waits[7..].iter().all(|wait| *wait == LONGEST));
         let later = now + FORGET + Duration::from_secs(1);
-        assert_eq!(slow.begin(later), Some(FIRST));
-        let taken = (1..MOST_WAITING).filter_map(|_| slow.begin(later));
-        assert_eq!(taken.count(), MOST_WAITING as usize - 1);
-        assert_eq!(slow.begin(later), None);
+        assert_eq!(slow.begin(later), FIRST);
     }
 }

@@ -39,7 +39,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Response {
     let last = sse::last_event_id(&headers).and_then(|id| id.parse::<u64>().ok());
-    let from = last.map_or(query.from, |last| last + 1);
+    let from = last.map_or(query.from, |last| last.saturating_add(1));
     let loops = app.loops.clone();
     let opened = blocking(move || {
         let found = loops.find(&descartes_client::Query::Listed(id))?;
@@ -137,6 +137,10 @@ impl Records {
                 // Said with what the loop's files are like now: it may be gone.
                 self.found.state()?;
                 return Err(RequestFailure::internal(error.to_string()));
+            }
+            if !more && !self.found.dir().journal().is_file() {
+                // What was removed stays open, and never grows.
+                self.found.beside(self.found.id())?;
             }
             Ok((self, text, more))
         })

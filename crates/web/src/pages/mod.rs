@@ -14,7 +14,7 @@ mod text;
 mod told;
 
 pub use detail::{history, iteration, output};
-pub use layout::{USED_LINK, icon, script, sign_in, style};
+pub use layout::{USED_LINK, failed, icon, script, sign_in, style};
 pub use list::{list, list_live};
 pub use one::{one, one_live};
 pub use start::start_form;
