@@ -55,7 +55,7 @@ pub use model::{
 pub use openspec::project_context;
 pub use openspec_schema::{OpenSpecSchema, openspec_schema_name, path_fits};
 pub use plan::ledger_done;
-pub use recognize::{Recognized, by_content, by_place};
+pub use recognize::{Recognized, by_content, by_feature, by_place};
 pub use spec_kit::story_section;
 pub use task_master::tags as task_master_tags;
 

@@ -41,8 +41,23 @@ pub fn by_place(path: &str) -> Option<ListFormat> {
     }
 }
 
+/// The format of a text in `specs/NNN-NAME/tasks.md`, unless that is a roadmap of ours; `beside` is
+/// whether the feature's spec or plan is there too.
+pub fn by_feature(path: &str, text: &str, beside: bool) -> Option<ListFormat> {
+    let mut parts = path.rsplit('/');
+    let is_feature = parts.next() == Some("tasks.md")
+        && parts
+            .next()
+            .is_some_and(|folder| folder.starts_with(|c: char| c.is_ascii_digit()))
+        && parts.next() == Some("specs");
+    (is_feature && roadmap::is_spec_kit(text, beside)).then_some(ListFormat::SpecKit)
+}
+
 /// The format of a text, where its place says nothing.
 pub fn by_content(path: &str, text: &str) -> Recognized {
+    if let Some(format) = by_feature(path, text, false) {
+        return Recognized::List(format);
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_markdown = name.ends_with(".md") || name.ends_with(".markdown");
     let begins_as_json = text

@@ -1,15 +1,15 @@
 //! Task lists of other tools: recognised, so that none of them is run as a roadmap of ours.
 
 use super::foreign_format::ForeignFormat;
-use super::keys::known_keys;
 use super::lines::{LineKind, RoadmapLine, lines};
-use super::task_line::item;
+use super::property::looks_like_property;
+use super::task_line::{Name, item};
 use descartes_text::finding::Place;
 
 /// The other tool's format that a text has, with the line that tells.
 ///
-/// Property lines of ours under a box decide first: who wrote `depends:` or `check:` there wrote a
-/// roadmap, whatever the ids look like.
+/// Property lines of ours under a task line of ours decide first: who wrote `depends:` or `check:`
+/// there wrote a roadmap, whatever the ids look like.
 pub(super) fn recognize(all: &[RoadmapLine<'_>]) -> Option<(ForeignFormat, Place)> {
     let facts = FormatHints::of(all);
     if facts.has_properties || facts.first_box.is_none() {
@@ -41,13 +41,21 @@ pub fn is_ours(text: &str) -> bool {
     facts.has_properties || facts.is_ours || (facts.has_ids && !facts.has_other_boxes)
 }
 
+/// Whether a text in a folder of spec-kit's is its list. Property lines of ours tell otherwise; `beside`
+/// is whether the feature's other documents are there too.
+pub fn is_spec_kit(text: &str, beside: bool) -> bool {
+    let facts = FormatHints::of(&lines(text, &mut Vec::new()));
+    let told = beside || facts.has_phases;
+    facts.numbered_box.is_some() && told && !facts.has_properties
+}
+
 /// What a text holds that tells whose it is.
 #[derive(Default)]
 struct FormatHints {
     first_box: Option<Place>,
-    /// A property of ours under a box.
+    /// A property of ours under a task line of ours.
     has_properties: bool,
-    /// A box with an id in bold letters under `## Tasks`.
+    /// A task line of ours under `## Tasks`.
     is_ours: bool,
     /// A box with an id in bold letters and without blanks.
     has_ids: bool,
@@ -63,7 +71,7 @@ struct FormatHints {
     track_box: Option<Place>,
     /// `- [ ] T001 …`, in bold letters or not.
     numbered_box: Option<Place>,
-    /// A heading `Phase 1`, or the labels `[P]` and `[US1]` behind an id.
+    /// A heading `Phase 1`, or `[P]`, `[US1]` or `depends on T001` behind an id.
     has_phases: bool,
     /// `- [ ] 2.1 …`.
     dotted_box: Option<Place>,
@@ -75,23 +83,34 @@ impl FormatHints {
     fn of(all: &[RoadmapLine<'_>]) -> Self {
         let mut facts = Self::default();
         let mut in_tasks = false;
+        let mut open: Option<(usize, Name<'_>)> = None;
         for line in all.iter().filter(|line| line.kind == LineKind::Plain) {
             if let Some((level, heading)) = line.heading() {
                 if level <= 2 {
                     in_tasks = level == 2 && is_named(heading, "tasks");
                 }
+                open = open.filter(|_| level > 3);
                 facts.take_heading(level, heading, line.place(0));
             } else if let Some(found) = item(line) {
                 let place = line.place(line.indent());
                 facts.first_box.get_or_insert(place);
-                let id = found.name.map(|name| name.id);
-                facts.is_ours |= in_tasks && id.is_some();
-                let is_id = id.is_some_and(|id| !id.contains(char::is_whitespace));
+                let name = found.name.filter(is_our_name);
+                facts.is_ours |= in_tasks && name.is_some();
+                let is_id = name.is_some_and(|name| !name.id.contains(char::is_whitespace));
                 facts.has_ids |= is_id;
                 facts.has_other_boxes |= !is_id && line.indent() == 0;
+                let id = found.name.map(|name| name.id);
                 facts.take_box(id.unwrap_or(found.rest), found.rest, place);
+                // Boxes deeper than a task are a part of it.
+                if open.is_none_or(|(indent, _)| line.indent() <= indent) {
+                    open = name.map(|name| (line.indent(), name));
+                }
             } else if line.indent() > 0 {
-                facts.take_detail(line.text.trim());
+                let text = line.text.trim_start_matches([' ', '\t', '-', '*', '+']);
+                facts.has_requirements |= text.starts_with("_Requirements:");
+                let above =
+                    open.filter(|(indent, name)| line.indent() > *indent && !is_step(name.id));
+                facts.has_properties |= above.is_some() && looks_like_property(line);
             }
         }
         facts
@@ -116,19 +135,12 @@ impl FormatHints {
         }
         if let Some(after) = after_task_number(rest.trim_start_matches(['*', '_', '`'])) {
             self.numbered_box.get_or_insert(place);
-            self.has_phases |= after.contains("[P]") || after.contains("[US");
+            let told = ["[P]", "[US", "epends on T"];
+            self.has_phases |= told.iter().any(|told| after.contains(told));
         }
         if is_dotted_number(rest) {
             self.dotted_box.get_or_insert(place);
         }
-    }
-
-    fn take_detail(&mut self, text: &str) {
-        let text = text.trim_start_matches(['-', '*', '+']).trim_start();
-        self.has_requirements |= text.starts_with("_Requirements:");
-        let key = text.split_once(':').map(|(key, _)| key.trim());
-        let is_known = |key: &str| known_keys().any(|known| known.eq_ignore_ascii_case(key));
-        self.has_properties |= self.first_box.is_some() && key.is_some_and(is_known);
     }
 
     /// Ids such as `T001` alone may be ours; under phases or with labels they are spec-kit's.
@@ -139,6 +151,25 @@ impl FormatHints {
     fn kiro(&self) -> Option<Place> {
         self.dotted_box.filter(|_| self.has_requirements)
     }
+}
+
+/// `**id**: text`; where it cannot be taken for another tool's, also `**id** text`.
+fn is_our_name(name: &Name<'_>) -> bool {
+    let is_plain = !name.id.contains(char::is_whitespace) && !is_counted_id(name.id);
+    name.has_colon || is_plain
+}
+
+/// `T1`, `T001`, `T001a`.
+fn is_counted_id(id: &str) -> bool {
+    let number = id.strip_prefix('T');
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `Step 1`, `Phase 1`, `Task 1`.
+fn is_step(id: &str) -> bool {
+    ["Step", "Phase", "Task"]
+        .iter()
+        .any(|word| counted(id, word))
 }
 
 fn is_named(heading: &str, name: &str) -> bool {

@@ -32,7 +32,7 @@ mod tasks;
 mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
-pub use foreign::is_ours;
+pub use foreign::{is_ours, is_spec_kit};
 pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{Depends, Keys, known_keys};

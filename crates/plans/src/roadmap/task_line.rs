@@ -19,6 +19,8 @@ pub(super) struct Item<'a> {
 pub(super) struct Name<'a> {
     pub(super) id: &'a str,
     pub(super) description: &'a str,
+    /// `**id**:` or `**id:**`, as opposed to `**id** text`.
+    pub(super) has_colon: bool,
 }
 
 /// Reads `- [ ] **id**: description` and what comes near it.
@@ -57,13 +59,18 @@ fn name(rest: &str) -> Option<Name<'_>> {
         .iter()
         .find_map(|mark| Some((*mark, rest.strip_prefix(mark)?)))?;
     let (id, after) = inner.split_once(mark)?;
-    let id = id.trim().trim_end_matches(':').trim().trim_matches('`');
     let after = after.trim_start();
+    let has_colon = id.trim_end().ends_with(':') || after.starts_with(':');
+    let id = id.trim().trim_end_matches(':').trim().trim_matches('`');
     let description = after
         .strip_prefix([':', '-', '–', '—'])
         .unwrap_or(after)
         .trim();
-    (!id.is_empty()).then_some(Name { id, description })
+    (!id.is_empty()).then_some(Name {
+        id,
+        description,
+        has_colon,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Nothing of another tool is read as something else, and no roadmap of ours as another tool's.
 
-use descartes_plans::lists::{ListFormat, Recognized, by_content, by_place};
+use descartes_plans::lists::{ListFormat, Recognized, by_content, by_feature, by_place};
 
 fn list(format: ListFormat) -> Recognized {
     Recognized::List(format)
@@ -89,5 +89,100 @@ fn the_folder_of_a_tool_decides_first() {
         ("/p/specs/001-a/tasks.md", None),
     ] {
         assert_eq!(by_place(path), expected, "{path}");
+    }
+}
+
+/// Words that are keys of ours, under boxes that are not.
+#[test]
+fn words_of_ours_under_a_box_of_others_make_no_roadmap() {
+    let keys = [
+        "- Files: a",
+        "- files: a",
+        "- Model: loses its state",
+        "- Timeout: 5s was too short",
+        "- depends: []",
+        "- check: make",
+        "- agent: main",
+        "- cli: a",
+        "- retries: 3",
+        "- ralph: true",
+        "- max_iterations: 3",
+        "Files: a",
+        "depends: a",
+    ];
+    let heads = [
+        ("/p/TODO.md", "- [ ] Do it", ListFormat::Checklist),
+        ("/p/TODO.md", "- [ ] **Do it** now", ListFormat::Checklist),
+        ("/p/PLAN.md", "- [x] 1. Do it", ListFormat::Checklist),
+        ("/p/TODO.md", "- [ ] **T1** Do it", ListFormat::Checklist),
+        (
+            "/p/specs/006-x/tasks.md",
+            "- [ ] T001 Do it",
+            ListFormat::SpecKit,
+        ),
+        (
+            "/p/docs/plans/x.md",
+            "## Phase 1\n- [ ] **T001** Do it",
+            ListFormat::SpecKit,
+        ),
+        (
+            "/p/docs/plans/x.md",
+            "### Task 1: A\n\n- [ ] Do it",
+            ListFormat::Plan,
+        ),
+        (
+            "/p/docs/superpowers/plans/x.md",
+            "### Task 1: A\n\n- [ ] **Step 1**: Do it",
+            ListFormat::Plan,
+        ),
+    ];
+    for (path, head, format) in heads {
+        for key in keys {
+            let text = format!("{head}\n  {key}\n");
+            assert_eq!(by_content(path, &text), list(format), "{path}\n{text}");
+        }
+    }
+    // Spelled as another tool does, even under an id with a colon.
+    let text = "## Phase 1\n- [ ] **T001**: Do it\n  - Files: a\n";
+    assert_eq!(by_content("/p/x.md", text), list(ListFormat::SpecKit));
+}
+
+#[test]
+fn properties_under_a_task_line_of_ours_make_a_roadmap() {
+    for text in [
+        "- [ ] **T001**: Do it\n  - depends: T000\n## Phase 2\n- [ ] **T002**: [P] More\n",
+        "### Task 1: A\n- [ ] **fetch** Do it\n  - check: make\n",
+        "### Task 1: A\n- [ ] **fetch**: Do it\n  - [ ] a step\n  - check: make\n",
+        "- [ ] **fetch**: Do it\n\n  Words.\n\n  - timeout: 20min\n",
+    ] {
+        for path in ["/p/x.md", "/p/docs/plans/x.md", "/p/specs/001-x/tasks.md"] {
+            let found = by_content(path, text);
+            assert_eq!(found, Recognized::Roadmap, "{path}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_feature_of_spec_kit_is_known_by_its_folder() {
+    let path = "/p/specs/001-x/tasks.md";
+    for (text, alone, beside) in [
+        ("## Tasks\n- [ ] **T001**: [P] a\n", true, true),
+        (
+            "## Tasks\n- [ ] **T001**: a\n- [ ] **T002**: b (depends on T001)\n",
+            true,
+            true,
+        ),
+        ("## Tasks\n- [ ] **T001**: a\n", false, true),
+        (
+            "## Tasks\n- [ ] **T001**: a\n  - check: make\n",
+            false,
+            false,
+        ),
+        ("## Tasks\n- [ ] **fetch**: a\n", false, false),
+    ] {
+        let of = |found: bool| found.then_some(ListFormat::SpecKit);
+        assert_eq!(by_feature(path, text, false), of(alone), "{text}");
+        assert_eq!(by_feature(path, text, true), of(beside), "{text}");
+        assert_eq!(by_feature("/p/specs/tasks.md", text, true), None, "{text}");
     }
 }

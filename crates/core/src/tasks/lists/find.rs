@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_plans::lists::{ListFormat, Recognized, by_content, by_place};
+use descartes_plans::lists::{ListFormat, Recognized, by_content, by_feature, by_place};
 use descartes_store::safe_open::read_user_text;
 use thiserror::Error;
 
@@ -166,7 +166,7 @@ fn find_file(path: &Path) -> Result<FoundList, FindError> {
     if let Some(format) = by_place(&shown) {
         return Ok(list(path, format));
     }
-    match by_content(&shown, &text) {
+    match content_of(path, &text) {
         Recognized::Roadmap => Ok(FoundList::Roadmap(path.to_owned())),
         Recognized::List(format) => Ok(list(path, format)),
         Recognized::Other { what, instead } => Err(FindError::new(
@@ -176,11 +176,51 @@ fn find_file(path: &Path) -> Result<FoundList, FindError> {
     }
 }
 
+/// What a file is, by its text and by what lies beside it.
+fn content_of(path: &Path, text: &str) -> Recognized {
+    let shown = path.to_string_lossy();
+    let beside = ["spec.md", "plan.md"]
+        .iter()
+        .any(|name| path.with_file_name(name).is_file());
+    match by_feature(&shown, text, beside) {
+        Some(format) => Recognized::List(format),
+        None => by_content(&shown, text),
+    }
+}
+
+/// The list of a format that was asked for in a folder that does not look like it.
+fn asked_for(folder: &Path, wanted: Wanted) -> Option<FoundList> {
+    let file = |name: &str| Some(folder.join(name)).filter(|file| file.is_file());
+    match wanted {
+        Wanted::Roadmap => file("ROADMAP.md")
+            .or(file("tasks.md"))
+            .map(FoundList::Roadmap),
+        Wanted::List(
+            format @ (ListFormat::OpenSpec
+            | ListFormat::Kiro
+            | ListFormat::SpecKit
+            | ListFormat::Plan
+            | ListFormat::Checklist),
+        ) => file("tasks.md").map(|file| list(&file, format)),
+        Wanted::List(format @ (ListFormat::Tk | ListFormat::Ccpm | ListFormat::Tickets)) => {
+            Some(list(folder, format))
+        }
+        Wanted::List(_) => None,
+    }
+}
+
 /// Where the tools keep their lists, seen from a project.
 fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<FoundList, FindError> {
     let mut found = candidates(folder);
-    if let Some(Wanted::List(format)) = wanted {
-        found.retain(|(_, known)| *known == format);
+    if let Some(wanted) = wanted {
+        found.retain(|(_, known)| wanted == Wanted::List(*known));
+        if let (true, Some(list)) = (found.is_empty(), asked_for(folder, wanted)) {
+            return Ok(list);
+        }
+    }
+    let tasks = folder.join("tasks.md");
+    if found.is_empty() && tasks.is_file() {
+        return find_file(&tasks);
     }
     match found.as_slice() {
         [(path, format)] if format.is_tracker() => tracker_at(path, *format),
@@ -277,7 +317,7 @@ fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
     if tasks.is_file() {
         let place = by_place(&tasks.to_string_lossy());
         let text = read_user_text(&tasks).unwrap_or_default();
-        let format = match (place, by_content(&tasks.to_string_lossy(), &text)) {
+        let format = match (place, content_of(&tasks, &text)) {
             (Some(format), _) | (None, Recognized::List(format)) => format,
             _ => return Vec::new(),
         };
@@ -357,4 +397,77 @@ fn spec_kit_feature(folder: &Path) -> Option<PathBuf> {
     let feature = folder.join(json.get("feature_directory")?.as_str()?);
     let tasks = feature.join("tasks.md");
     tasks.is_file().then_some(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found at a path of a project that holds this one file.
+    fn found(file: &str, text: &str, at: &str, source: Option<&str>) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(file);
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        fs_err::write(&file, text).unwrap();
+        match find(&dir.path().join(at), source) {
+            Ok(FoundList::Roadmap(path)) => {
+                format!(
+                    "roadmap {}",
+                    path.strip_prefix(dir.path()).unwrap().display()
+                )
+            }
+            Ok(FoundList::List { path, format, .. }) => {
+                let path = path.strip_prefix(dir.path()).unwrap();
+                format!("{} {}", format.as_str(), path.display())
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_folder_is_read_as_its_file_is_and_as_it_was_asked_for() {
+        let (feature, tasks) = ("specs/006-x", "specs/006-x/tasks.md");
+        let noted = "- [ ] T001 Do\n  - Files: a\n";
+        let ours = "## Tasks\n- [ ] **fetch**: Do\n";
+        let plain = "- [ ] Do\n";
+        for (text, at, source, expected) in [
+            (noted, feature, None, "spec-kit specs/006-x/tasks.md"),
+            (noted, tasks, None, "spec-kit specs/006-x/tasks.md"),
+            (noted, ".", None, "spec-kit specs/006-x/tasks.md"),
+            (ours, feature, None, "roadmap specs/006-x/tasks.md"),
+            (
+                ours,
+                feature,
+                Some("spec-kit"),
+                "spec-kit specs/006-x/tasks.md",
+            ),
+            (
+                ours,
+                tasks,
+                Some("spec-kit"),
+                "spec-kit specs/006-x/tasks.md",
+            ),
+            (
+                noted,
+                feature,
+                Some("roadmap"),
+                "roadmap specs/006-x/tasks.md",
+            ),
+            (plain, feature, None, "checklist specs/006-x/tasks.md"),
+            (
+                plain,
+                feature,
+                Some("spec-kit"),
+                "spec-kit specs/006-x/tasks.md",
+            ),
+        ] {
+            assert_eq!(
+                found(tasks, text, at, source),
+                expected,
+                "{text} {at} {source:?}"
+            );
+        }
+        let ticket = "---\nid: a\nstatus: open\n---\n";
+        assert_eq!(found("todo/a.md", ticket, "todo", Some("tk")), "tk todo");
+    }
 }
