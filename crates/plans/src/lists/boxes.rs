@@ -1,10 +1,11 @@
 //! Check lists in Markdown: boxes with what stands under them and the headings above them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::model::{ListSection, Mark};
+use super::model::{ListSection, Mark, TaskList};
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::{LineKind, RoadmapLine, lines};
 use descartes_text::finding::Finding;
@@ -63,6 +64,8 @@ pub(super) struct Item<'a> {
     pub(super) id: Option<String>,
     /// What follows the name.
     pub(super) title: &'a str,
+    /// The whole text is struck through: nobody is to do it.
+    struck: bool,
     /// Boxes under it that have no name of their own.
     pub(super) steps: Vec<CheckBox<'a>>,
     /// What stands under it.
@@ -135,6 +138,20 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Leaves out what is struck through; answers its names, for which nobody waits.
+    pub(super) fn leave_out_struck(&mut self, list: &mut TaskList) -> HashSet<String> {
+        let mut names = HashSet::new();
+        self.items.retain(|item| {
+            if item.struck {
+                let (line, text) = (item.checkbox.line, item.checkbox.text);
+                list.leave_out(line, text, "it is struck through");
+                names.extend(item.id.clone());
+            }
+            !item.struck
+        });
+        names
+    }
+
     /// What an agent can be given as a whole, for every heading.
     pub(super) fn sections(&self) -> Vec<ListSection> {
         self.headings.iter().map(Heading::section).collect()
@@ -187,18 +204,21 @@ impl<'a> BoxReader<'a> {
     }
 
     fn take_box(&mut self, checkbox: CheckBox<'a>, line: &'a str) {
-        let named = (self.name)(checkbox.text);
+        let gone = struck(checkbox.text);
+        let named = (self.name)(gone.unwrap_or(checkbox.text));
         let is_deeper = |at: usize| checkbox.indent > self.items[at].checkbox.indent;
         match (self.open.filter(|at| is_deeper(*at)), named) {
             (Some(at), None) => {
                 self.body.push(line);
-                self.items[at].steps.push(checkbox);
+                if gone.is_none() {
+                    self.items[at].steps.push(checkbox);
+                }
             }
-            (_, named) => self.begin(checkbox, named),
+            (_, named) => self.begin(checkbox, named, gone.is_some()),
         }
     }
 
-    fn begin(&mut self, checkbox: CheckBox<'a>, named: Option<(String, &'a str)>) {
+    fn begin(&mut self, checkbox: CheckBox<'a>, named: Option<(String, &'a str)>, gone: bool) {
         self.close();
         let (id, title) = match named {
             Some((id, title)) => (Some(id), title),
@@ -208,6 +228,7 @@ impl<'a> BoxReader<'a> {
         self.items.push(Item {
             id,
             title: title.trim(),
+            struck: gone || struck(title.trim()).is_some(),
             checkbox,
             steps: Vec::new(),
             body: String::new(),
@@ -276,6 +297,37 @@ fn behind_bullet(text: &str) -> Option<&str> {
         return None;
     }
     text[digits..].strip_prefix(['.', ')'])
+}
+
+/// Words that begin a remark behind what is struck through. Other words may be what is to be done instead.
+const REMARKS: [&str; 17] = [
+    "not",
+    "no",
+    "removed",
+    "dropped",
+    "deleted",
+    "cancelled",
+    "canceled",
+    "obsolete",
+    "superseded",
+    "skipped",
+    "deferred",
+    "moved",
+    "merged",
+    "replaced",
+    "duplicate",
+    "done",
+    "won",
+];
+
+/// A text that is struck through, with a remark behind it at most: `~~a~~ (not needed)`.
+pub(super) fn struck(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches(['*', '_']);
+    let (inside, behind) = text.strip_prefix("~~")?.split_once("~~")?;
+    let mut words = behind.split(|c: char| !c.is_alphanumeric());
+    let word = words.find(|word| !word.is_empty());
+    let is_remark = |word: &str| REMARKS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    (behind.trim_start().starts_with('(') || word.is_none_or(is_remark)).then_some(inside)
 }
 
 /// Columns of white space; a tab goes to the next fourth one.

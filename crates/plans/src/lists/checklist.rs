@@ -7,9 +7,10 @@ use super::model::TaskList;
 use super::order::chain;
 
 pub(super) fn read(text: &str) -> TaskList {
-    let doc = Document::read(text, |_| None);
+    let mut doc = Document::read(text, |_| None);
     let mut list = TaskList::new(ListFormat::Checklist);
     list.findings.clone_from(&doc.findings);
+    doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let sections = doc.sections();
     for item in &doc.items {

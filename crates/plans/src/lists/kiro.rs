@@ -16,9 +16,10 @@ use crate::roadmap::lines::LineKind;
 
 pub(super) fn read(text: &str) -> TaskList {
     // The folder decides the order, and what stands there the ids.
-    let doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
+    let mut doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
     let mut list = TaskList::new(ListFormat::Kiro);
     list.findings.clone_from(&doc.findings);
+    let gone = doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn read(text: &str) -> TaskList {
     if let Some(first) = doc.items.first() {
         list.introduction = doc.text_before(first.checkbox.line);
     }
-    let mut order = ListOrder::new(&list);
+    let mut order = ListOrder::without(&list, gone);
     match waves(&doc) {
         Some(waves) => order_by_waves(&mut list, &mut order, &waves),
         None => order_by_file(&list, &mut order, &rows),
@@ -199,6 +200,9 @@ fn order_by_waves(list: &mut TaskList, order: &mut ListOrder, waves: &[Vec<Strin
         let mut here: Vec<u32> = Vec::new();
         for id in wave {
             let Some(leaves) = leaves.get(id.as_str()) else {
+                if order.is_gone(id) {
+                    continue;
+                }
                 let message =
                     format!("the dependency graph names `{id}`, which is not in the list");
                 list.warn(0, message);

@@ -9,15 +9,22 @@ const WORDS: [&str; 5] = [
     "after",
 ];
 
+/// Words that have a colon behind them: `[Depends: T043]`, `**Dependencies**: T005`.
+const WITH_COLON: [&str; 3] = ["depends", "dependencies", "dependency"];
+
 /// The ids that a text says it depends on; `id` reads one at the start of a text.
 pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
-    for word in WORDS {
+    let words = WORDS.iter().map(|word| (*word, false));
+    let all = words.chain(WITH_COLON.iter().map(|word| (*word, true)));
+    for (word, has_colon) in all {
         for (at, _) in lower.match_indices(word) {
             let before = lower[..at].chars().next_back();
-            if !before.is_some_and(char::is_alphanumeric) {
-                read_ids(&text[at + word.len()..], id, &mut found);
+            let behind = &text[at + word.len()..];
+            let is_told = !has_colon || behind.trim_start_matches(['*', '_', ' ']).starts_with(':');
+            if is_told && !before.is_some_and(char::is_alphanumeric) {
+                read_ids(behind, id, &mut found);
             }
         }
     }
@@ -48,7 +55,8 @@ fn behind_separator(text: &str) -> (&str, bool) {
     let mut rest = text;
     let mut is_range = false;
     loop {
-        let trimmed = rest.trim_start_matches([' ', '\t', ',', ':', '&', '+', '/', '*', '`', '#']);
+        let trimmed =
+            rest.trim_start_matches([' ', '\t', ',', ':', ';', '&', '+', '/', '*', '_', '`', '#']);
         let trimmed = ["and ", "tasks ", "task ", "Tasks ", "Task "]
             .iter()
             .find_map(|word| trimmed.strip_prefix(word))
@@ -66,7 +74,7 @@ fn behind_separator(text: &str) -> (&str, bool) {
 }
 
 /// Ids behind `from`, up to `to`: same letters, numbers counted on. Anything else is just `to`.
-fn range(from: &str, to: &str) -> Vec<String> {
+pub(super) fn range(from: &str, to: &str) -> Vec<String> {
     let split = |id: &str| {
         let at = id.find(|c: char| c.is_ascii_digit())?;
         let number: u32 = id[at..].parse().ok()?;
@@ -106,6 +114,14 @@ mod tests {
             ),
             ("**Dependency**: Requires T067.", vec!["T067"]),
             ("blocked by: T001/T002", vec!["T001", "T002"]),
+            ("x **[Depends: T043]**", vec!["T043"]),
+            ("[depends: T001, T002] x", vec!["T001", "T002"]),
+            ("x (depends: T004)", vec!["T004"]),
+            ("- Dependencies: T005; T006", vec!["T005", "T006"]),
+            ("- **Dependencies**: T005", vec!["T005"]),
+            ("- __Depends:__ T005", vec!["T005"]),
+            ("Dependencies: none, see T005", vec![]),
+            ("a list of dependencies T005", vec![]),
             ("after T034–T037", vec!["T034", "T035", "T036", "T037"]),
             (
                 "depends on T034-T036, T040",

@@ -9,9 +9,10 @@ use super::spec_kit;
 
 pub(super) fn read(text: &str) -> TaskList {
     // The folder decides the order, and what stands there the ids.
-    let doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
+    let mut doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
     let mut list = TaskList::new(ListFormat::OpenSpec);
     list.findings.clone_from(&doc.findings);
+    doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let sections = doc.sections();

@@ -1,6 +1,6 @@
 //! The order in which a file's tasks are done, as dependencies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::blocks::{FinishedRuns, RunPart, TaskBlock, TaskWaits};
 use super::cycles::{break_cycles, break_group_cycles};
@@ -81,6 +81,8 @@ pub(super) struct ListOrder {
     /// Positions that were copied for tasks that wait for later ones.
     copied: usize,
     places: HashMap<String, u32>,
+    /// Ids of what nobody is to do: whoever names them waits for nothing.
+    gone: HashSet<String>,
 }
 
 impl ListOrder {
@@ -92,7 +94,26 @@ impl ListOrder {
             set: Vec::new(),
             copied: 0,
             places: all.map(|(task, at)| (task.id.clone(), at)).collect(),
+            gone: HashSet::new(),
         }
+    }
+
+    /// The same, where these were left out.
+    pub(super) fn without(list: &TaskList, gone: HashSet<String>) -> Self {
+        Self {
+            gone,
+            ..Self::new(list)
+        }
+    }
+
+    /// Another name of a task.
+    pub(super) fn add_name(&mut self, id: String, at: usize) {
+        self.places.entry(id).or_insert(at as u32);
+    }
+
+    /// Whether nobody is to do it.
+    pub(super) fn is_gone(&self, id: &str) -> bool {
+        self.gone.contains(id)
     }
 
     /// The position of a task.
@@ -134,7 +155,9 @@ impl ListOrder {
             };
             for wanted in on.into_iter().filter(|wanted| *wanted != id) {
                 match self.place(&wanted) {
+                    Some(other) if other == at => {}
                     Some(other) => self.add_one(list, at, other),
+                    None if self.is_gone(&wanted) => {}
                     None => hold(list, at, wanted),
                 }
             }
@@ -269,7 +292,11 @@ fn push_new(waits: &mut TaskWaits, task: u32) {
 
 /// A task that waits for something that is not in the list.
 fn hold(list: &mut TaskList, at: u32, wanted: String) {
-    let ListTask { id, line, .. } = &list.tasks[at as usize];
+    let task = &list.tasks[at as usize];
+    if task.is_done() || task.unknown.contains(&wanted) {
+        return;
+    }
+    let ListTask { id, line, .. } = task;
     let message =
         format!("task `{id}` depends on `{wanted}`, which is not in the list: it is held");
     list.warn(*line, message);

@@ -1,12 +1,13 @@
 //! Plans whose tasks are headings `### Task N: …` and whose boxes are steps (superpowers, ralphex).
 
-use super::boxes::{CheckBox, Document, check_box};
+use super::boxes::{CheckBox, Document, check_box, struck};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
 use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::LineKind;
+use crate::roadmap::task_heading::task_heading;
 
 /// Reads a plan; `done` are the tasks that a ledger beside it calls complete.
 pub(super) fn read(text: &str, done: &[String]) -> TaskList {
@@ -14,20 +15,22 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
     let mut list = TaskList::new(ListFormat::Plan);
     list.findings.clone_from(&doc.findings);
     let mut ids = UniqueIds::default();
-    let heads: Vec<(usize, &str, &str)> = {
-        let all = doc.headings.iter().enumerate();
-        all.filter_map(|(at, heading)| {
-            let (number, title) = task_heading(heading.text)?;
-            Some((at, number, title))
-        })
-        .collect()
+    let heads: Vec<Option<(&str, &str)>> = {
+        let all = doc.headings.iter();
+        all.map(|heading| task_heading(heading.text, &WORDS))
+            .collect()
     };
-    for (at, number, title) in &heads {
-        let heading = doc.headings[*at];
-        let next = doc.headings[at + 1..]
-            .iter()
-            .find(|next| next.level <= heading.level || task_heading(next.text).is_some());
-        let end = next.map_or(u32::MAX, |next| next.line);
+    for (at, heading) in doc.headings.iter().enumerate() {
+        let Some((number, title)) = heads[at] else {
+            continue;
+        };
+        if struck(heading.text).is_some() {
+            list.leave_out(heading.line, heading.text, "it is struck through");
+            continue;
+        }
+        let mut next = (at + 1..heads.len())
+            .filter(|next| doc.headings[*next].level <= heading.level || heads[*next].is_some());
+        let end = next.next().map_or(u32::MAX, |next| doc.headings[next].line);
         let id = ids.take(number, heading.line, &mut list);
         let task = task(&doc, id, title, heading.line..end, done);
         if task.marks.is_empty() {
@@ -41,9 +44,9 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
         }
         list.tasks.push(task);
     }
-    leave_out_the_rest(&doc, &mut list);
-    if let Some((at, ..)) = heads.first() {
-        list.introduction = doc.text_before(doc.headings[*at].line);
+    leave_out_the_rest(&doc, &heads, &mut list);
+    if let Some(at) = heads.iter().position(Option::is_some) {
+        list.introduction = doc.text_before(doc.headings[at].line);
     }
     list.gates = validation_commands(&doc);
     propose_gates(&mut list);
@@ -52,15 +55,7 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
 }
 
 /// `Task 2.5: Name` or `Iteration 1: Name`.
-pub(super) fn task_heading(text: &str) -> Option<(&str, &str)> {
-    let rest = ["Task ", "Iteration "]
-        .iter()
-        .find_map(|word| text.strip_prefix(word))?;
-    let (number, title) = rest.split_once(':').unwrap_or((rest, ""));
-    let number = number.trim();
-    let starts = number.starts_with(|c: char| c.is_ascii_digit());
-    (starts && !number.contains(' ')).then(|| (number, title.trim()))
-}
+const WORDS: [&str; 2] = ["task", "iteration"];
 
 fn task(
     doc: &Document<'_>,
@@ -100,17 +95,14 @@ fn task(
     }
 }
 
-/// A box that shows a box explains how to tick.
+/// A box that shows a box explains how to tick; one that is struck through is no work.
 fn is_step(step: &CheckBox<'_>) -> bool {
-    !step.text.contains("[ ]")
+    !step.text.contains("[ ]") && struck(step.text).is_none()
 }
 
-fn leave_out_the_rest(doc: &Document<'_>, list: &mut TaskList) {
+fn leave_out_the_rest(doc: &Document<'_>, heads: &[Option<(&str, &str)>], list: &mut TaskList) {
     for item in &doc.items {
-        let is_inside = item
-            .under
-            .iter()
-            .any(|at| task_heading(doc.headings[*at].text).is_some());
+        let is_inside = item.under.iter().any(|at| heads[*at].is_some());
         if !is_inside {
             let (line, text) = (item.checkbox.line, item.checkbox.text);
             list.leave_out(line, text, "it stands under no `Task N` heading");

@@ -4,7 +4,7 @@ use super::boxes::{Document, Item};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListOptions, TaskList};
-use super::named_edges::named_edges;
+use super::named_edges::{named_edges, range};
 use super::order::{FileOrder, ListOrder};
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
@@ -13,6 +13,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     doc.items.retain(|item| item.checkbox.mark != 'P');
     let mut list = TaskList::new(ListFormat::SpecKit);
     list.findings.clone_from(&doc.findings);
+    let mut gone = doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows: Vec<TaskPlace> = Vec::new();
@@ -23,8 +24,13 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
             list.leave_out(line, shown, "it has no task id such as T001");
             continue;
         };
-        let id = ids.take(wanted, line, &mut list);
         let labels = Labels::of(item.title);
+        if let Some(word) = labels.gone.filter(|_| !item.checkbox.is_done()) {
+            list.leave_out(line, shown, format!("it says {word}"));
+            gone.extend(covered(wanted));
+            continue;
+        }
+        let id = ids.take(wanted, line, &mut list);
         let phase = doc.heading_at(item, 2);
         let mut task = task_of(item, id, phase.map(|at| sections[at].clone()));
         task.title = labels.rest.to_owned();
@@ -42,7 +48,11 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     if let Some(first) = doc.items.first() {
         list.introduction = introduction(&doc, first);
     }
-    let mut order = ListOrder::new(&list);
+    let mut order = ListOrder::without(&list, gone);
+    for (at, task) in list.tasks.iter().enumerate() {
+        let inside = covered(&task.id).into_iter();
+        inside.for_each(|id| order.add_name(id, at));
+    }
     set_order(&mut order, &list, &rows, options);
     let named = list.tasks.iter().zip(rows);
     let named = named.map(|(task, row)| (task.id.clone(), row.named));
@@ -135,25 +145,45 @@ fn phases(rows: &[TaskPlace]) -> Vec<std::ops::Range<usize>> {
     phases
 }
 
-/// `T001`, in bold letters or not.
+/// `T001`, in bold letters or not; `T001-T004` is one task.
 pub(super) fn name(text: &str) -> Option<(String, &str)> {
     let bare = text.trim_start_matches(['*', '_', '`']);
-    let length = id_length(bare)?;
-    let rest = bare[length..].trim_start_matches(['*', '_', '`', ':', '.']);
-    Some((bare[..length].to_owned(), rest.trim_start()))
+    let (id, rest) = bare.split_at(id_length(bare)?);
+    let last = rest.strip_prefix(['-', '–', '—']);
+    let last = last.and_then(|last| Some(last.split_at(id_length(last)?)));
+    let (id, rest) = match last {
+        Some((last, rest)) => (format!("{id}-{last}"), rest),
+        None => (id.to_owned(), rest),
+    };
+    let rest = rest.trim_start_matches(['*', '_', '`', ':', '.']);
+    Some((id, rest.trim_start()))
 }
 
-/// The length of an id at the start of a text: `T`, three digits or more, perhaps a letter.
+/// The ids that one stands for: itself, or those of `T001-T004`.
+fn covered(id: &str) -> Vec<String> {
+    let mut all = vec![id.to_owned()];
+    if let Some((first, last)) = id.split_once("-T") {
+        all.push(first.to_owned());
+        all.extend(range(first, &format!("T{last}")));
+    }
+    all
+}
+
+/// The length of an id at the start of a text: `T`, three digits or more, perhaps a letter, perhaps
+/// numbers of parts as in `T001.2`.
 pub(super) fn id_length(text: &str) -> Option<usize> {
-    let digits = text
-        .strip_prefix('T')?
-        .bytes()
-        .take_while(u8::is_ascii_digit);
-    let digits = digits.count();
-    let rest = &text[1 + digits..];
-    let letter = usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase()));
-    let ends = !rest[letter..].starts_with(|c: char| c.is_alphanumeric());
-    (digits >= 3 && ends).then_some(1 + digits + letter)
+    let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let digits = count(text.strip_prefix('T')?);
+    let mut end = 1 + digits;
+    end += usize::from(text[end..].starts_with(|c: char| c.is_ascii_lowercase()));
+    while let Some(part) = text[end..].strip_prefix('.').map(count) {
+        if part == 0 {
+            break;
+        }
+        end += 1 + part;
+    }
+    let ends = !text[end..].starts_with(|c: char| c.is_alphanumeric());
+    (digits >= 3 && ends).then_some(end)
 }
 
 /// `[P] [US1]` before the text.
@@ -161,8 +191,20 @@ struct Labels<'a> {
     parallel: bool,
     deferred: bool,
     story: Option<String>,
+    /// The word that says that nobody is to do it.
+    gone: Option<&'static str>,
     rest: &'a str,
 }
+
+/// Words in capitals that begin a task that nobody is to do.
+const GONE: [&str; 6] = [
+    "DROPPED",
+    "REMOVED",
+    "CANCELLED",
+    "CANCELED",
+    "OBSOLETE",
+    "SUPERSEDED",
+];
 
 impl<'a> Labels<'a> {
     fn of(text: &'a str) -> Self {
@@ -170,17 +212,22 @@ impl<'a> Labels<'a> {
             parallel: false,
             deferred: false,
             story: None,
+            gone: None,
             rest: text,
         };
+        let gone = |word: &str| GONE.into_iter().find(|known| *known == word);
         while let Some((label, behind)) = label(labels.rest) {
             match label {
                 "P" => labels.parallel = true,
                 "DEFERRED" => labels.deferred = true,
                 story if is_story_label(story) => labels.story = Some(story.to_owned()),
-                _ => {}
+                other => labels.gone = labels.gone.or(gone(other)),
             }
             labels.rest = behind;
         }
+        let bare = labels.rest.trim_start_matches(['*', '_', '(']);
+        let word = bare.split(|c: char| !c.is_alphabetic()).next();
+        labels.gone = labels.gone.or(word.and_then(gone));
         labels
     }
 }

@@ -3,6 +3,7 @@
 use super::foreign_format::ForeignFormat;
 use super::lines::{LineKind, RoadmapLine, lines};
 use super::property::looks_like_property;
+use super::task_heading::task_heading;
 use super::task_line::{Name, item};
 use descartes_text::finding::Place;
 
@@ -117,8 +118,7 @@ impl FormatHints {
     }
 
     fn take_heading(&mut self, level: usize, heading: &str, place: Place) {
-        let heading = heading.trim_start_matches("[Final] ");
-        if level >= 2 && counted(heading, "Task") {
+        if level >= 2 && task_heading(heading, &["task"]).is_some() {
             self.task_heading.get_or_insert(place);
         }
         self.has_phases |= counted(heading, "Phase");

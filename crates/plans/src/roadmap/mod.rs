@@ -27,6 +27,7 @@ mod parse;
 mod property;
 mod sections;
 mod settings;
+pub(crate) mod task_heading;
 mod task_line;
 mod tasks;
 mod value;

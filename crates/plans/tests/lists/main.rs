@@ -11,6 +11,7 @@ mod formats;
 mod imported;
 mod recognition;
 mod renumbered;
+mod spellings;
 mod trackers;
 mod wide;
 mod wild;
