@@ -22,18 +22,20 @@ pub(super) struct CheckBox<'a> {
     pub(super) span: Range<usize>,
     /// `[ ]*`: the task may be left out.
     pub(super) starred: bool,
+    /// The number of `1. [ ]`.
+    pub(super) number: Option<&'a str>,
     pub(super) text: &'a str,
 }
 
 impl CheckBox<'_> {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.mark, 'x' | 'X')
+        matches!(self.mark, 'x' | 'X' | '✅' | '✓' | '✔' | '√' | '☑')
     }
 
     /// What the mark says; somebody else's mark for work in progress says no more than "not done".
     pub(super) fn status(&self) -> TaskStatus {
         match self.mark {
-            'x' | 'X' => TaskStatus::Done,
+            _ if self.is_done() => TaskStatus::Done,
             '-' | '~' | '/' => TaskStatus::InProgress,
             _ => TaskStatus::Pending,
         }
@@ -221,14 +223,15 @@ impl<'a> BoxReader<'a> {
     fn begin(&mut self, checkbox: CheckBox<'a>, named: Option<(String, &'a str)>, gone: bool) {
         self.close();
         let (id, title) = match named {
-            Some((id, title)) => (Some(id), title),
+            Some((id, title)) => (Some(id), closed(checkbox.text, title)),
             None => (None, checkbox.text),
         };
         self.open = Some(self.items.len());
         self.items.push(Item {
             id,
             title: title.trim(),
-            struck: gone || struck(title.trim()).is_some(),
+            // What is done was not given up.
+            struck: !checkbox.is_done() && (gone || struck(title.trim()).is_some()),
             checkbox,
             steps: Vec::new(),
             body: String::new(),
@@ -261,17 +264,19 @@ pub(super) fn check_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
     if line.kind != LineKind::Plain {
         return None;
     }
-    let after = behind_bullet(line.text.trim_start())?;
+    let (number, after) = behind_bullet(line.text.trim_start())?;
     let inside = after.trim_start().strip_prefix('[')?;
     let (between, behind) = inside.split_once(']')?;
-    let mark = between.trim();
+    let sign = between.trim();
+    // Some signs have a second character that says how they look.
+    let mark = sign.trim_end_matches('\u{fe0f}');
     if mark.chars().count() > 1 || behind.starts_with(['(', '[']) {
         return None;
     }
     let start = line.start + line.text.len() - inside.len();
     let lead = between.len() - between.trim_start().len();
     let span = match (mark.chars().next(), between.is_empty()) {
-        (Some(mark), _) => start + lead..start + lead + mark.len_utf8(),
+        (Some(_), _) => start + lead..start + lead + sign.len(),
         (None, true) => start..start,
         (None, false) => start..start + between.chars().next().map_or(0, char::len_utf8),
     };
@@ -283,20 +288,31 @@ pub(super) fn check_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
         mark: mark.chars().next().unwrap_or(' '),
         span,
         starred,
+        number,
         text: text.trim(),
     })
 }
 
-/// What follows `-`, `*`, `+`, `1.` or `1)`.
-fn behind_bullet(text: &str) -> Option<&str> {
+/// What follows `-`, `*`, `+`, `1.` or `1)`, behind the number.
+fn behind_bullet(text: &str) -> Option<(Option<&str>, &str)> {
     if let Some(rest) = text.strip_prefix(['-', '*', '+']) {
-        return Some(rest);
+        return Some((None, rest));
     }
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if !(1..=9).contains(&digits) {
         return None;
     }
-    text[digits..].strip_prefix(['.', ')'])
+    let rest = text[digits..].strip_prefix(['.', ')'])?;
+    Some((Some(&text[..digits]), rest))
+}
+
+/// What follows the name in `**1. text**`, without the marks that close what began before it.
+fn closed<'a>(text: &str, title: &'a str) -> &'a str {
+    let is_open = text.starts_with("**") && title.matches("**").count() % 2 == 1;
+    title
+        .strip_suffix("**")
+        .filter(|_| is_open)
+        .unwrap_or(title)
 }
 
 /// Words that begin a remark behind what is struck through. Other words may be what is to be done instead.
@@ -327,7 +343,8 @@ pub(super) fn struck(text: &str) -> Option<&str> {
     let mut words = behind.split(|c: char| !c.is_alphanumeric());
     let word = words.find(|word| !word.is_empty());
     let is_remark = |word: &str| REMARKS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    (behind.trim_start().starts_with('(') || word.is_none_or(is_remark)).then_some(inside)
+    let is_aside = behind.trim_start().starts_with(['(', '（', '—', '–']);
+    (is_aside || word.is_none_or(is_remark)).then_some(inside)
 }
 
 /// Columns of white space; a tab goes to the next fourth one.

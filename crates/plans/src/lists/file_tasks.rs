@@ -30,7 +30,26 @@ pub(super) fn read(format: ListFormat, files: &[ListFile], config: Option<&str>)
         list.tasks.push(task);
     }
     resolve(&mut list, rows);
+    name_files(&mut list, files);
     list
+}
+
+/// What is said of a task is said of its file.
+fn name_files(list: &mut TaskList, files: &[ListFile]) {
+    let mut findings = std::mem::take(&mut list.findings);
+    for finding in &mut findings {
+        // The last id of "this one is called `a-2`", and the first of every other message.
+        let mut ids = finding.message.split('`').skip(1).step_by(2);
+        let id = match finding.message.starts_with("there is a task") {
+            true => ids.last(),
+            false => ids.next(),
+        };
+        let task = id.and_then(|id| list.task(id));
+        if let Some(file) = task.and_then(|task| files.get(task.file)) {
+            finding.message = format!("{}: {}", file.path, finding.message);
+        }
+    }
+    list.findings = findings;
 }
 
 struct TaskLinks {

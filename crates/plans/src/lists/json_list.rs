@@ -63,13 +63,21 @@ impl<'a> JsonEntry<'a> {
         self.value(name).as_ref().and_then(plain)
     }
 
-    /// Strings and numbers of the first of these lists that is there.
-    pub(super) fn words(&self, names: &[&str]) -> Option<Vec<String>> {
-        names.iter().find_map(|name| match self.value(name)? {
-            Value::Array(list) => Some(list.iter().filter_map(plain).collect()),
-            Value::Null => None,
-            one => plain(&one).map(|one| vec![one]),
-        })
+    /// Strings and numbers of all of these lists, each once.
+    pub(super) fn words(&self, names: &[&str]) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        for value in names.iter().filter_map(|name| self.value(name)) {
+            let list = match &value {
+                Value::Array(list) => list.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            for word in list.iter().filter_map(plain) {
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+        }
+        words
     }
 
     /// The objects of a list.

@@ -12,6 +12,7 @@ use super::model::{ListSection, TaskList};
 use super::openspec::number_length;
 use super::order::{FileOrder, ListOrder};
 use super::spec_kit;
+use crate::roadmap::is_dependency_graph;
 use crate::roadmap::lines::LineKind;
 
 pub(super) fn read(text: &str) -> TaskList {
@@ -25,7 +26,8 @@ pub(super) fn read(text: &str) -> TaskList {
     let mut rows = Vec::new();
     for item in &doc.items {
         let line = item.checkbox.line;
-        let Some(wanted) = &item.id else {
+        let counted = item.checkbox.number.map(str::to_owned);
+        let Some(wanted) = &item.id.clone().or(counted) else {
             list.leave_out(line, item.checkbox.text, "it has no number");
             continue;
         };
@@ -162,18 +164,30 @@ fn parent_of(id: &str, places: &HashMap<String, usize>) -> Option<usize> {
 
 /// The waves under `## Task Dependency Graph`, where they are JSON.
 fn waves(doc: &Document<'_>) -> Option<Vec<Vec<String>>> {
-    let is_graph = |text: &str| text.eq_ignore_ascii_case("task dependency graph");
     let at = doc
         .headings
         .iter()
-        .position(|heading| is_graph(heading.text))?;
-    let from = doc.headings[at].line;
-    let to = doc.headings.get(at + 1).map_or(u32::MAX, |next| next.line);
-    let code = doc.lines.iter().filter(|line| line.kind == LineKind::Code);
-    let code = code.filter(|line| line.number > from && line.number < to);
-    let code: Vec<&str> = code.map(|line| line.text).collect();
-    let json = code.get(1..code.len().checked_sub(1)?)?.join("\n");
-    let value: Value = serde_json::from_str(&json).ok()?;
+        .position(|heading| is_dependency_graph(heading.text))?;
+    let from = doc.headings[at];
+    let mut next = doc.headings[at + 1..].iter();
+    let next = next.find(|next| next.level <= from.level);
+    let to = next.map_or(u32::MAX, |next| next.line);
+    let inside = doc.lines.iter();
+    let inside: Vec<_> = inside
+        .filter(|line| line.number > from.line && line.number < to)
+        .collect();
+    let mut blocks = inside.split(|line| {
+        let text = line.text.trim_start();
+        line.kind != LineKind::Code || text.starts_with("```") || text.starts_with("~~~")
+    });
+    blocks.find_map(|block| {
+        let json: Vec<&str> = block.iter().map(|line| line.text).collect();
+        waves_in(&json.join("\n"))
+    })
+}
+
+fn waves_in(json: &str) -> Option<Vec<Vec<String>>> {
+    let value: Value = serde_json::from_str(json).ok()?;
     let waves = value.get("waves").unwrap_or(&value).as_array()?;
     let wave = |wave: &Value| {
         let tasks = wave.get("tasks").unwrap_or(wave).as_array()?;

@@ -73,14 +73,14 @@ pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
 
 /// Marks that only other tools write.
 pub(super) fn note_marks(doc: &Document<'_>, list: &mut TaskList) {
-    for item in &doc.items {
-        let mark = item.checkbox.mark;
-        if !matches!(mark, ' ' | 'x' | 'X') {
-            let line = item.checkbox.line;
-            list.note(
-                line,
-                format!("the box says [{mark}]: it is read as not done"),
-            );
-        }
+    let items = doc.items.iter();
+    let boxes = items.flat_map(|item| std::iter::once(&item.checkbox).chain(&item.steps));
+    for found in boxes.filter(|found| !matches!(found.mark, ' ' | 'x' | 'X')) {
+        let read = match found.is_done() {
+            true => "done",
+            false => "not done",
+        };
+        let message = format!("the box says [{}]: it is read as {read}", found.mark);
+        list.note(found.line, message);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::format::ListFormat;
 use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
-use super::model::{ListTask, Mark, TaskList};
+use super::model::{ListGate, ListTask, Mark, TaskList};
 use super::order::{FileOrder, ListOrder, chain};
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> TaskList {
                 true => TaskStatus::Done,
                 false => TaskStatus::Pending,
             },
-            gates: story.words(&COMMANDS).unwrap_or_default(),
+            gates: story.words(&COMMANDS),
             line,
             marks: vec![Mark {
                 file: 0,
@@ -82,7 +82,7 @@ pub(super) fn read(text: &str) -> TaskList {
 }
 
 struct StoryOrder {
-    depends: Option<Vec<String>>,
+    depends: Vec<String>,
     priority: Option<f64>,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
     lists.into_iter().find(has_passes)
 }
 
-fn not_a_list(text: &str) -> Finding {
+pub(super) fn not_a_list(text: &str) -> Finding {
     let keys = JsonEntry::whole(text).map(|whole| whole.names().join(", "));
     let message = match (whole_value(text), keys) {
         (Err(error), _) => format!("this is not valid JSON: {error}"),
@@ -147,13 +147,10 @@ fn priority_of(story: &JsonEntry<'_>) -> Option<f64> {
 /// Dependencies where the file has any; else one after the other by priority, those of one priority
 /// together; else one after the other.
 fn set_order(list: &mut TaskList, rows: Vec<StoryOrder>) {
-    if rows
-        .iter()
-        .any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty()))
-    {
+    if rows.iter().any(|row| !row.depends.is_empty()) {
         let mut named = Vec::new();
         for (task, row) in list.tasks.iter().zip(rows) {
-            named.push((task.id.clone(), row.depends.unwrap_or_default()));
+            named.push((task.id.clone(), row.depends));
         }
         let mut order = ListOrder::new(list);
         order.add_unordered(list, named);
@@ -188,6 +185,11 @@ fn introduce(text: &str, list: &mut TaskList) {
     parts.extend(["project", "name"].iter().find_map(|name| whole.text(name)));
     parts.extend(whole.text("description"));
     list.introduction = parts.join("\n\n");
+    let gates = whole.words(&COMMANDS).into_iter();
+    list.gates.extend(gates.map(|command| ListGate {
+        command,
+        from: "the file as a whole".to_owned(),
+    }));
     if let Some(branch) = whole.text("branchName") {
         let line = 1;
         list.note(

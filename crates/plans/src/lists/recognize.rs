@@ -37,8 +37,19 @@ pub fn by_place(path: &str) -> Option<ListFormat> {
         name if name.ends_with(".md") && folders.last() == Some(&".tickets") => {
             Some(ListFormat::Tk)
         }
+        name if name.ends_with(".md") && above(1).ends_with(&[".claude", "epics"]) => {
+            Some(ListFormat::Ccpm)
+        }
+        name if is_ticket(name) && ends(&["issues"]) && above(2).ends_with(&[".scratch"]) => {
+            Some(ListFormat::Tickets)
+        }
         _ => None,
     }
+}
+
+/// `01-header.md`.
+fn is_ticket(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_digit()) && name.ends_with(".md")
 }
 
 /// The format of a text in `specs/NNN-NAME/tasks.md`, unless that is a roadmap of ours; `beside` is
@@ -58,7 +69,16 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
     if let Some(format) = by_feature(path, text, false) {
         return Recognized::List(format);
     }
+    if is_template(path) {
+        return other(
+            "a template for issues or pull requests, not a task list",
+            "if it is one all the same: --source checklist".to_owned(),
+        );
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
+    if name.ends_with(".jsonl") {
+        return lines_of_json(path);
+    }
     let is_markdown = name.ends_with(".md") || name.ends_with(".markdown");
     let begins_as_json = text
         .trim_start_matches('\u{feff}')
@@ -125,8 +145,34 @@ fn json(path: &str, text: &str) -> Recognized {
     if untagged || !task_master::tags(text).is_empty() {
         return Recognized::List(ListFormat::TaskMaster);
     }
-    // Its reader says what is missing.
-    Recognized::List(ListFormat::PassesJson)
+    let error = super::passes_json::not_a_list(text);
+    other(
+        format!("JSON that is not run in place: {}", error.message),
+        error.hint.unwrap_or_default(),
+    )
+}
+
+/// `.github/ISSUE_TEMPLATE/x.md`, `pull_request_template.md`.
+fn is_template(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let mut parts = path.rsplit('/').take(2);
+    let is_one = |part: &str| {
+        part.starts_with("issue_template") || part.starts_with("pull_request_template")
+    };
+    parts.any(is_one)
+}
+
+fn lines_of_json(path: &str) -> Recognized {
+    match path.rsplit_once("/.beads/") {
+        Some((project, _)) => other(
+            "an export of beads",
+            format!("name the folder: descartes roadmap run {project}/.beads"),
+        ),
+        None => other(
+            "JSON in lines, which is not run in place",
+            "print its tasks by the commands of a [source.NAME] in the config".to_owned(),
+        ),
+    }
 }
 
 fn other(what: impl Into<String>, instead: String) -> Recognized {

@@ -79,10 +79,8 @@ impl SubtaskReader<'_> {
         }
         let title = entry.text("title").unwrap_or_else(|| format!("Task {id}"));
         let status = status.unwrap_or(TaskStatus::Blocked);
-        self.named.push((
-            id.clone(),
-            entry.words(&["dependencies"]).unwrap_or_default(),
-        ));
+        self.named
+            .push((id.clone(), entry.words(&["dependencies"])));
         let section = ListSection {
             id: parent.unwrap_or(&id).to_owned(),
             title: title.clone(),

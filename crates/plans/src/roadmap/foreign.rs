@@ -122,7 +122,7 @@ impl FormatHints {
             self.task_heading.get_or_insert(place);
         }
         self.has_phases |= counted(heading, "Phase");
-        self.has_requirements |= is_named(heading, "task dependency graph");
+        self.has_requirements |= is_dependency_graph(heading);
     }
 
     fn take_box(&mut self, id: &str, rest: &str, place: Place) {
@@ -170,6 +170,13 @@ fn is_step(id: &str) -> bool {
     ["Step", "Phase", "Task"]
         .iter()
         .any(|word| counted(id, word))
+}
+
+/// `Task Dependency Graph`, with more words behind it or not.
+pub(crate) fn is_dependency_graph(heading: &str) -> bool {
+    let name = "task dependency graph";
+    let begin = heading.get(..name.len());
+    begin.is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
 fn is_named(heading: &str, name: &str) -> bool {

@@ -33,6 +33,7 @@ mod tasks;
 mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
+pub(crate) use foreign::is_dependency_graph;
 pub use foreign::{is_ours, is_spec_kit};
 pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};

@@ -21,6 +21,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("plain words"),
         Just("~~1.3 gone~~ (not needed)"),
         Just("~~T001~~"),
+        Just("**1.4 bold**"),
         Just("T001.2 [Depends: T001]"),
         Just("T004-T006 DROPPED"),
         Just("äöü ☃"),
@@ -37,6 +38,8 @@ fn line() -> impl Strategy<Value = String> {
         Just("[-]"),
         Just("[~]"),
         Just("[☃]"),
+        Just("[✅]"),
+        Just("[✔\u{fe0f}]"),
         Just("[ ]*"),
         Just("[a](b)"),
     ];

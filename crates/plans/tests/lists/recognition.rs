@@ -85,6 +85,10 @@ fn the_folder_of_a_tool_decides_first() {
         ("/p/backlog/tasks/task-1 - A.md", Some(ListFormat::Backlog)),
         ("/p/.tickets/a-1.md", Some(ListFormat::Tk)),
         ("/p/out/sprint-status.yaml", Some(ListFormat::Bmad)),
+        ("/p/.claude/epics/e/001.md", Some(ListFormat::Ccpm)),
+        ("/p/.scratch/f/issues/01-x.md", Some(ListFormat::Tickets)),
+        ("/p/.scratch/f/notes.md", None),
+        ("/p/issues/01-x.md", None),
         ("/p/docs/plans/roadmap.md", None),
         ("/p/specs/001-a/tasks.md", None),
     ] {
@@ -184,5 +188,36 @@ fn a_feature_of_spec_kit_is_known_by_its_folder() {
         assert_eq!(by_feature(path, text, false), of(alone), "{text}");
         assert_eq!(by_feature(path, text, true), of(beside), "{text}");
         assert_eq!(by_feature("/p/specs/tasks.md", text, true), None, "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_list_is_called_what_it_is() {
+    let boxes = "- [ ] I have read the rules\n";
+    for (path, text, words) in [
+        ("/p/.github/ISSUE_TEMPLATE/bug.md", boxes, "a template"),
+        ("/p/.github/PULL_REQUEST_TEMPLATE.md", boxes, "a template"),
+        ("/p/docs/pull_request_template/a.md", boxes, "a template"),
+        (
+            "/p/.beads/issues.jsonl",
+            "{\"id\":\"a\"}\n{\"id\":\"b\"}\n",
+            "beads",
+        ),
+        ("/p/prd.json", "{\"prd\": {}}", "its keys are: prd"),
+        ("/p/prd.json", "{\"prd\": ", "not valid JSON"),
+        (
+            "/p/package.json",
+            "{\"name\": \"a\"}",
+            "JSON that is not run",
+        ),
+    ] {
+        let Recognized::Other { what, instead } = by_content(path, text) else {
+            panic!("{path} is a list");
+        };
+        assert!(
+            what.contains(words) && !what.contains("stories in JSON"),
+            "{path}: {what}"
+        );
+        assert!(!instead.is_empty(), "{path}");
     }
 }

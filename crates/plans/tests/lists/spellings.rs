@@ -1,9 +1,11 @@
 //! Tasks, dependencies and what was given up, in the spellings of other people's lists.
 
-use descartes_plans::lists::{ListFormat, Recognized, TaskList, by_content};
+use descartes_plans::lists::{
+    ListContext, ListFormat, ListOptions, Recognized, TaskList, by_content, read as read_list,
+};
 use descartes_text::finding::Severity;
 
-use crate::{read, rows};
+use crate::{file, read, rows};
 
 /// `text: why` of everything that is left out.
 fn left_out(list: &TaskList) -> Vec<String> {
@@ -130,6 +132,11 @@ fn what_is_struck_through_is_left_out() {
             vec!["T001 todo", "T003 todo after T001"],
         ),
         (
+            ListFormat::SpecKit,
+            "- [x] ~~T001 a~~ (was there)\n- [ ] ~~T002 b~~ — **取消**\n- [ ] T003 c\n",
+            vec!["T001 done", "T003 todo after T001"],
+        ),
+        (
             ListFormat::Checklist,
             "- [ ] a\n- [ ] ~~b~~\n  - [ ] part of b\n- [ ] ~~old~~ new\n",
             vec!["1 todo", "2 todo after 1"],
@@ -156,4 +163,112 @@ fn what_is_struck_through_is_left_out() {
     ] {
         assert_eq!(read(format, text).tasks[0].marks.len(), 2, "{text}");
     }
+}
+
+#[test]
+fn commands_and_dependencies_of_stories_are_all_read() {
+    let text = r#"{"verifyCommands": ["make", "make test"], "userStories": [
+        {"id": "a", "passes": false},
+        {"id": "b", "passes": false, "verifyCommands": ["make b"]},
+        {"id": "c", "passes": false, "blockedBy": ["a"], "dependencies": ["b", "a"]}]}"#;
+    let list = read(ListFormat::PassesJson, text);
+    assert_eq!(rows(&list), ["a todo", "b todo", "c todo after b a"]);
+    let gates = list.gates.iter().map(|gate| gate.command.as_str());
+    assert_eq!(gates.collect::<Vec<_>>(), ["make", "make test"]);
+    assert_eq!(list.tasks[1].gates, ["make b"]);
+}
+
+#[test]
+fn waves_are_found_beside_pictures_and_under_longer_headings() {
+    let tasks = "- [ ] 1. a\n- [ ] 2. b\n- [ ] 3. c\n\n";
+    let waves = "```json\n{\"waves\": [[\"1\", \"2\"], [\"3\"]]}\n```\n";
+    let picture = "```mermaid\ngraph TD\n```\n";
+    for graph in [
+        format!("## Task Dependency Graph\n\n{waves}\n{picture}"),
+        format!("## Task Dependency Graph\n\n{picture}\n{waves}"),
+        format!("## Task Dependency Graph (waves)\n\n{waves}"),
+        format!("## Task Dependency Graph\n\n### JSON\n\n{waves}"),
+    ] {
+        let text = format!("{tasks}{graph}");
+        let list = read(ListFormat::Kiro, &text);
+        let expected = ["1 todo", "2 todo", "3 todo after 1 2"];
+        assert_eq!(rows(&list), expected, "{text}");
+        let found = by_content("/p/x.md", &text);
+        assert_eq!(found, Recognized::List(ListFormat::Kiro), "{text}");
+    }
+}
+
+#[test]
+fn a_number_before_the_box_is_a_number_of_kiro() {
+    let text = "1. [ ] a\n2. [ ] b\n   - [ ] 2.1 c\n- [ ] none\n";
+    let list = read(ListFormat::Kiro, text);
+    let expected = ["1 todo", "2 todo container", "2.1 todo after 1"];
+    assert_eq!(rows(&list), expected);
+    assert_eq!(left_out(&list), ["none: it has no number"]);
+}
+
+#[test]
+fn signs_of_done_are_done_and_said() {
+    let text = "- [ ] a\n  - [√] b\n- [✓] c\n- [✔\u{fe0f}] d\n- [✅] e\n- [?] f\n";
+    let list = read(ListFormat::Checklist, text);
+    let states: Vec<&str> = list.tasks.iter().map(|task| task.progress()).collect();
+    assert_eq!(states, ["todo", "done", "done", "done", "todo"]);
+    let notes = list
+        .findings
+        .iter()
+        .map(|note| (note.line, note.message.as_str()));
+    assert_eq!(
+        notes.collect::<Vec<_>>(),
+        [
+            (2, "the box says [√]: it is read as done"),
+            (3, "the box says [✓]: it is read as done"),
+            (4, "the box says [✔]: it is read as done"),
+            (5, "the box says [✅]: it is read as done"),
+            (6, "the box says [?]: it is read as not done"),
+        ]
+    );
+    // Only what is open is ticked, and what a person takes back is open.
+    let files = [file("list", text)];
+    let ticked = list.set_done(&files, "1", true).unwrap();
+    assert_eq!(ticked[0].text, text.replacen("[ ]", "[x]", 1));
+    let opened = list.set_done(&files, "3", false).unwrap();
+    assert_eq!(opened[0].text, text.replace("[✔\u{fe0f}]", "[ ]"));
+}
+
+#[test]
+fn names_in_bold_letters_leave_no_marks_in_titles() {
+    for (format, text, title) in [
+        (ListFormat::Kiro, "- [ ] **1. a**\n", "a"),
+        (
+            ListFormat::OpenSpec,
+            "- [ ] **1.1 a and **b** too**\n",
+            "a and **b** too",
+        ),
+        (
+            ListFormat::OpenSpec,
+            "- [ ] **1.1** a is **b**\n",
+            "a is **b**",
+        ),
+        (ListFormat::SpecKit, "- [ ] **T001 a**\n", "a"),
+    ] {
+        assert_eq!(read(format, text).tasks[0].title, title, "{text}");
+    }
+}
+
+#[test]
+fn what_is_said_of_a_file_names_it() {
+    let files = [
+        file("a.md", "---\nid: a\nstatus: open\ndeps: [z]\n---\n"),
+        file("b.md", "---\nid: a\nstatus: open\n---\n"),
+        file("c.md", "---\nid: c\nstatus: closed\ndeps: [z]\n---\n"),
+    ];
+    let context = ListContext::default();
+    let list = read_list(ListFormat::Tk, &files, &context, ListOptions::default());
+    assert_eq!(
+        warnings(&list),
+        [
+            "b.md: there is a task `a` already: this one is called `a-2`",
+            "a.md: task `a` depends on `z`, which is not in the list: it is held",
+        ]
+    );
 }

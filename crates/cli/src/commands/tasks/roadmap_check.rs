@@ -118,10 +118,21 @@ struct CheckedTask {
     id: String,
     title: String,
     status: &'static str,
+    /// What the list itself calls it, where that is more than to do, doing or done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
     depends: Depends,
     optional: bool,
     container: bool,
     line: u32,
+}
+
+fn state_of(status: TaskStatus) -> Option<&'static str> {
+    let is_other = matches!(
+        status,
+        TaskStatus::Review | TaskStatus::Blocked | TaskStatus::Deferred | TaskStatus::Cancelled
+    );
+    is_other.then_some(status.as_str())
 }
 
 /// Ids of all that a task waits for. Those of a block are kept once, and written with each task.
@@ -185,6 +196,7 @@ impl Checked {
                 id: task.id.to_string(),
                 title: task.description.clone(),
                 status: status(task),
+                state: state_of(task.mark.status()),
                 depends: Depends::named(depends.collect()),
                 optional: false,
                 container: false,
@@ -216,6 +228,7 @@ impl Checked {
             id: task.id.clone(),
             title: task.title.clone(),
             status: task.progress(),
+            state: state_of(task.status),
             depends: Depends {
                 block: task.block.clone().map(|block| (Rc::clone(&ids), block)),
                 named: task.depends.clone(),

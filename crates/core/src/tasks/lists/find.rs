@@ -224,6 +224,8 @@ fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<FoundList, Fi
     }
     match found.as_slice() {
         [(path, format)] if format.is_tracker() => tracker_at(path, *format),
+        // Its name alone says little.
+        [(path, ListFormat::PassesJson)] if wanted.is_none() => find_file(path),
         [(path, format)] => Ok(list(path, *format)),
         [] => Err(FindError::new(
             format!("there is no task list in {}", folder.display()),
@@ -467,7 +469,36 @@ mod tests {
                 "{text} {at} {source:?}"
             );
         }
+    }
+
+    #[test]
+    fn one_file_of_a_list_stands_for_the_list() {
         let ticket = "---\nid: a\nstatus: open\n---\n";
         assert_eq!(found("todo/a.md", ticket, "todo", Some("tk")), "tk todo");
+        for (file, text, expected) in [
+            (".claude/epics/e/001.md", ticket, "ccpm .claude/epics/e"),
+            (
+                ".scratch/f/issues/01-x.md",
+                "Status: ready-for-agent\n\n- [ ] a\n",
+                "tickets .scratch/f/issues",
+            ),
+        ] {
+            assert_eq!(found(file, text, file, None), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_unless_it_was_asked_for() {
+        let plain = "- [ ] Do\n";
+        let refused = found("prd.json", "{\"prd\": {}}", ".", None);
+        assert!(
+            refused.contains("JSON that is not run in place"),
+            "{refused}"
+        );
+        let template = ".github/pull_request_template.md";
+        let refused = found(template, plain, template, None);
+        assert!(refused.contains("a template"), "{refused}");
+        let asked = found(template, plain, template, Some("checklist"));
+        assert_eq!(asked, format!("checklist {template}"));
     }
 }
