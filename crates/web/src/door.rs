@@ -16,6 +16,7 @@ use serde::Deserialize;
 use tracing::debug;
 
 use crate::access::{Access, RefusedRequest, RequestFacts, Transport};
+use crate::bodies::with_whole_body;
 use crate::guests::Guest;
 use crate::pages;
 use crate::reply::{RequestFailure, blocking};
@@ -41,7 +42,7 @@ pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Nex
                 return failure.into_response();
             }
             head.extensions.insert(access);
-            next.run(Request::from_parts(head, body)).await
+            with_whole_body(head, body, next).await
         }
         Err(denial) => denied(&app, denial, &head).await,
     }
@@ -83,7 +84,7 @@ pub async fn admit_anyone(
         _ => placed,
     };
     match judged {
-        Ok(()) => next.run(Request::from_parts(head, body)).await,
+        Ok(()) => with_whole_body(head, body, next).await,
         Err(denial) => denied(&app, denial, &head).await,
     }
 }
@@ -151,8 +152,8 @@ fn to_the_list() -> Response {
 
 fn signed_in(app: &WebState, access: Access) -> Response {
     let secure = match app.gate.transport() {
-        Transport::Tls => "; Secure",
-        Transport::Plain | Transport::Proxy => "",
+        Transport::Tls | Transport::Proxy => "; Secure",
+        Transport::Plain => "",
     };
     let cookie = format!(
         "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",

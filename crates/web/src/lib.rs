@@ -4,6 +4,7 @@
 
 mod access;
 mod api;
+mod bodies;
 mod door;
 mod error;
 mod guests;

@@ -2,13 +2,11 @@
 //! every answer has.
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use descartes_client::ClientError;
 use descartes_store::catalog::FindError;
@@ -22,8 +20,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       frame-ancestors 'none'; base-uri 'none'";
 
 /// Adds to every answer what keeps browsers from doing more than they should.
-pub async fn with_headers(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+pub fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let set = [
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -1,7 +1,5 @@
 //! Which address is answered by what.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,19 +10,14 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use hyper::body::Body;
 
 use crate::access::Access;
 use crate::reply::{RequestFailure, with_headers};
 use crate::state::WebState;
 use crate::{api, door, pages, start, steer};
 
-/// Bytes of a body: the longest note, and some more.
-const BODY: usize = 64 << 10;
-/// So far one is read that is too long.
-const LONGEST_BODY: usize = 1 << 20;
-/// Within this the whole body has to come.
-const BODY_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the words of a refusal.
+const WORDS: usize = 64 << 10;
 /// Within this an answer has to begin. A stream may go on for ever.
 const BEGIN: Duration = Duration::from_secs(90);
 
@@ -48,7 +41,6 @@ pub fn router(app: Arc<WebState>) -> Router {
         .route("/api/v1/loops/{id}/history", get(api::history))
         .route("/api/v1/loops/{id}/events", get(api::events))
         .route("/api/v1/loops/{id}/{verb}", post(steer::steer))
-        .layer(from_fn(whole_body))
         .layer(from_fn_with_state(Arc::clone(&app), door::admit));
     let open = Router::new()
         .route("/sign-in", get(door::sign_in_page).post(door::sign_in))
@@ -56,14 +48,11 @@ pub fn router(app: Arc<WebState>) -> Router {
         .route("/assets/style.css", get(pages::style))
         .route("/assets/app.js", get(pages::script))
         .route("/assets/icon.svg", get(pages::icon))
-        .layer(from_fn(whole_body))
         .layer(from_fn_with_state(Arc::clone(&app), door::admit_anyone));
     known
         .merge(open)
         .fallback(nothing_here)
         .layer(from_fn(in_time))
-        .layer(from_fn(told))
-        .layer(from_fn(with_headers))
         .with_state(app)
 }
 
@@ -76,40 +65,8 @@ async fn nothing_here() -> Response {
     .into_response()
 }
 
-/// Takes the body as a whole before anything is done with it, within a time of its own.
-async fn whole_body(request: Request, next: Next) -> Response {
-    let (head, mut body) = request.into_parts();
-    let (mut held, mut size) = (Vec::new(), 0);
-    let read = async {
-        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            let piece = frame.ok()?.into_data().unwrap_or_default();
-            size += piece.len();
-            if size <= BODY {
-                held.extend_from_slice(&piece);
-            } else if size > LONGEST_BODY {
-                break;
-            } else {
-                // Read to its end, if that is not far: who is still sending hears no answer.
-                held.clear();
-            }
-        }
-        Some(())
-    };
-    let (status, message) = match tokio::time::timeout(BODY_TIME, read).await {
-        Ok(Some(())) if size <= BODY => {
-            return next.run(Request::from_parts(head, held.into())).await;
-        }
-        Ok(Some(())) => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"),
-        Ok(None) => (StatusCode::BAD_REQUEST, "the body broke off"),
-        Err(_) => (StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-    };
-    RequestFailure::new(status, message, "64 KiB within 10 s are the most").into_response()
-}
-
 /// Every refusal is told in one shape: as JSON, and to people as a page.
-async fn told(request: Request, next: Next) -> Response {
-    let wants_page = door::wants_page(request.headers(), request.uri().path());
-    let response = next.run(request).await;
+async fn told(response: Response, wants_page: bool) -> Response {
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE);
     let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
@@ -122,7 +79,7 @@ async fn told(request: Request, next: Next) -> Response {
         Some(failure) => failure,
         None => {
             // One of the framework, with some words or without.
-            let words = axum::body::to_bytes(body, BODY).await.unwrap_or_default();
+            let words = axum::body::to_bytes(body, WORDS).await.unwrap_or_default();
             let words = match words.is_empty() {
                 true => status.to_string(),
                 false => String::from_utf8_lossy(&words).into_owned(),
@@ -141,9 +98,11 @@ async fn told(request: Request, next: Next) -> Response {
 }
 
 async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(BEGIN, next.run(request)).await {
+    let wants_page = door::wants_page(request.headers(), request.uri().path());
+    let response = match tokio::time::timeout(BEGIN, next.run(request)).await {
         Ok(response) => response,
         Err(_) => RequestFailure::new(StatusCode::GATEWAY_TIMEOUT, "it took too long", "try again")
             .into_response(),
-    }
+    };
+    with_headers(told(response, wants_page).await)
 }
