@@ -54,12 +54,12 @@ pub fn bind(options: &ServeOptions) -> Result<Server, WebError> {
         return Err(WebError::Exposed(options.listen));
     }
     let acceptor = options.tls.as_ref().map(tls::acceptor).transpose()?;
+    let (listener, address) = listen(options.listen)?;
     if options.new_token {
-        // Before the port is taken: a server that has it already lets everybody go by this.
+        // Other servers let everybody go by this.
         TokenFile::replace(options.loops.root())?;
     }
     let tokens = TokenFile::open(options.loops.root())?;
-    let (listener, address) = listen(options.listen)?;
     let transport = match (&acceptor, options.behind_proxy) {
         (Some(_), _) => Transport::Tls,
         (None, true) => Transport::Proxy,
@@ -92,11 +92,19 @@ fn listen(address: SocketAddr) -> Result<(StdListener, SocketAddr), WebError> {
 impl Server {
     /// The address to open, with a code that works once.
     pub fn url(&self) -> String {
-        let scheme = match &self.acceptor {
-            Some(_) => "https",
-            None => "http",
+        let gate = &self.app.gate;
+        let here = self.address.to_string();
+        let (scheme, host) = match (gate.transport(), gate.names()) {
+            (Transport::Proxy, [name, ..]) => ("https", name),
+            (Transport::Tls, _) => ("https", &here),
+            _ => ("http", &here),
         };
-        format!("{scheme}://{}/?code={}", self.address, self.code)
+        format!("{scheme}://{host}/?code={}", self.code)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Where the tokens lie.

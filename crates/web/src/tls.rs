@@ -28,6 +28,10 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, WebError> {
         return Err(wrong_certificate("no certificate in it".to_owned()));
     }
     let key = read(&files.key).map_err(wrong_key)?;
+    if key.windows(9).any(|word| word == b"ENCRYPTED") {
+        let why = "it is encrypted; without its password: openssl pkey -in KEY -out plain.pem";
+        return Err(wrong_key(why.to_owned()));
+    }
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| wrong_key(error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)

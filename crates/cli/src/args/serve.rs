@@ -1,6 +1,6 @@
 //! `serve`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,10 +13,10 @@ use clap::Args;
 )]
 pub struct ServeArgs {
     /// Address and port; one that other machines reach needs TLS or --behind-proxy
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7317")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7317", value_parser = address)]
     pub listen: SocketAddr,
     /// A name under which browsers may ask for it, e.g. behind a proxy; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
     pub host: Vec<String>,
     /// Certificate chain, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -39,4 +39,25 @@ pub struct ServeArgs {
     /// Make new tokens first: signs out every browser and ends open streams
     #[arg(long)]
     pub new_token: bool,
+}
+
+/// Reads an address with a port, or one of the two; `localhost` is this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim().replacen("localhost", "127.0.0.1", 1);
+    let whole = match (text.parse::<u16>(), text.parse::<IpAddr>()) {
+        (Ok(port), _) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+        (_, Ok(ip)) => Ok(SocketAddr::from((ip, 7317))),
+        _ => text.parse(),
+    };
+    whole.map_err(|_| "use for example 127.0.0.1:7400, [::1]:7400, or the port alone".to_owned())
+}
+
+fn host_name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_alphanumeric() || "-._:[]".contains(c);
+    match !text.is_empty() && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("use a name as it stands in addresses, for example loops.example.org".to_owned())
+        }
+    }
 }

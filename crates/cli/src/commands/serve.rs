@@ -16,6 +16,12 @@ use crate::within;
 pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     // An agent would steer its own loop by way of it.
     within::refuse_from_within("descartes serve")?;
+    if let Some(folder) = args.project.iter().find(|one| !ctx.absolute(one).is_dir()) {
+        return Err(CliError::usage(
+            format!("--project {}: there is no such folder", folder.display()),
+            "name an existing one",
+        ));
+    }
     let loops = which::loops(ctx, &ctx.here)?;
     let count = loops.heads(&Scope::All, Children::Folded)?.len();
     let options = ServeOptions {
@@ -44,7 +50,14 @@ pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         "serving {} on {}   ({})\n",
         plural(count as u64, "loop"),
         server.url(),
-        reach(args)
+        match args.behind_proxy {
+            true => format!(
+                "{}; the proxy finds it at {}",
+                reach(args),
+                server.address()
+            ),
+            false => reach(args).to_owned(),
+        }
     );
     // The code in it would be masked.
     drop(ctx.printer.exact(line.as_bytes()));

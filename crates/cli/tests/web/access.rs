@@ -343,6 +343,9 @@ fn new_tokens_sign_everybody_out_and_end_open_streams() {
     let run = world.run(world.descartes(["serve", "--listen", port, "--new-token"]));
     run.assert_code(1);
     assert!(run.stderr().contains("cannot listen on"), "{run}");
+    // One that serves nobody replaces nothing.
+    assert_eq!(tokens(&world).0, served.full);
+    let other = serve(&world, &["--new-token"]);
     assert_eq!(stream.event(), None);
     served
         .ask(&Ask::get("/").with("Cookie", &cookie))
@@ -350,6 +353,7 @@ fn new_tokens_sign_everybody_out_and_end_open_streams() {
     served.get("/api/v1/loops").assert_status(401);
     let (full, _) = tokens(&world);
     assert_ne!(full, served.full);
+    assert_eq!(full, other.full);
     served
         .ask(&Ask::get("/api/v1/loops").bearer(&full))
         .assert_status(200);

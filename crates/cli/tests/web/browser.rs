@@ -78,6 +78,9 @@ fn a_loop_is_followed_and_steered_from_the_list_to_its_end() {
     browser.click("#limits summary");
     browser.keys("#set-max_iterations", "5\n");
     browser.until_text("#answers", "set: effective: changed: max_iterations");
+    let count =
+        "return document.getElementById('answers').innerText.split('set: effective').length - 1";
+    assert_eq!(browser.run(count), 1);
     browser.until_text("#head", "of at most 5");
     // By its key, as in `descartes watch`.
     browser.run("document.activeElement.blur()");
@@ -195,7 +198,7 @@ fn a_lost_server_is_said_and_found_again_with_nothing_missed() {
         browser.run("return [...document.querySelectorAll('#output div')].map((d) => d.innerText)");
     assert_eq!(lines, json!(["iteration 1", "one", "two", "three"]));
     // New tokens sign the browser out, and it says so.
-    world.run(world.descartes(["serve", "--listen", &address, "--new-token"]));
+    let _other = serve(&world, &["--new-token"]);
     browser.until_text("#link", "signed out");
     drop(served);
     world.write("end", "");

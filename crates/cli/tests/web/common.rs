@@ -48,6 +48,8 @@ pub fn serve(world: &World, flags: &[&str]) -> Served {
         .to_owned();
     let (_, rest) = url.split_once("://").unwrap();
     let (address, path) = rest.split_once('/').unwrap();
+    let behind = line.split_once("finds it at ");
+    let address = behind.map_or(address, |(_, at)| at.trim_end().trim_end_matches(')'));
     let (full, read) = tokens(world);
     Served {
         child,

@@ -235,6 +235,7 @@ fn the_nastiest_texts_never_become_markup() {
             .contains("sandbox")
     );
     assert!(!report.body.contains("<script"));
+    assert!(report.body.contains(&format!("href=\"/loops/{id}\"")));
     // The stream carries the same parts, and output as text.
     let mut live = served.open(&format!("/loops/{id}/live"));
     let news = live.event().unwrap().json();

@@ -38,7 +38,10 @@ fn other_machines_need_tls_or_an_explicit_word() {
     let by_proxy = Ask::post("/sign-in", &format!("token={}", served.full))
         .with("Host", "loops.example")
         .with("Origin", "https://loops.example");
-    served.ask(&by_proxy).assert_status(303);
+    let signed = served.ask(&by_proxy).assert_status(303);
+    assert!(signed.header("set-cookie").unwrap().contains("; Secure"));
+    let printed = format!("https://loops.example{}", served.entrance);
+    assert!(served.line.contains(&printed), "{}", served.line);
 }
 
 #[test]
@@ -60,11 +63,15 @@ fn certificates_that_cannot_be_used_are_named() {
     world.write("cert.pem", made.cert.pem());
     world.write("key.pem", made.signing_key.serialize_pem());
     world.write("empty.pem", "");
+    let locked =
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    world.write("locked.pem", locked);
     for (cert, key, named) in [
         ("missing.pem", "key.pem", "certificate"),
         ("empty.pem", "key.pem", "certificate"),
         ("cert.pem", "missing.pem", "key"),
         ("cert.pem", "cert.pem", "key"),
+        ("cert.pem", "locked.pem", "key"),
     ] {
         let run = serve(cert, key);
         run.assert_code(65);
@@ -74,6 +81,7 @@ fn certificates_that_cannot_be_used_are_named() {
         );
         assert!(run.stderr().contains("PEM"), "{run}");
     }
+    assert!(serve("cert.pem", "locked.pem").stderr().contains("openssl"));
     let lonely = world.run(world.descartes(["serve", "--tls-cert", "cert.pem"]));
     lonely.assert_code(64);
 }
@@ -150,4 +158,23 @@ fn it_ends_when_asked_to_and_leaves_its_port() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert_eq!(stream.event(), None);
     assert_eq!(served.wait(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_served_is_said_with_what_can() {
+    let world = World::new();
+    for (flags, told) in [
+        (&["--listen", "nowhere"][..], "127.0.0.1:7400"),
+        (&["--host", ""], "loops.example.org"),
+        (&["--host", "bad host/"], "loops.example.org"),
+        (&["--allow-start", "--project", "/nope"], "no such folder"),
+    ] {
+        let run = world.run(world.descartes([&["serve"], flags].concat()));
+        run.assert_code(64);
+        assert!(run.stderr().contains(told), "{run}");
+    }
+    for listen in ["localhost:0", "0"] {
+        let served = serve(&world, &["--listen", listen]);
+        assert!(served.address.starts_with("127.0.0.1:"), "{}", served.line);
+    }
 }

@@ -157,4 +157,7 @@ fn a_loop_that_is_done_takes_no_orders() {
     assert!(words.contains("already done"), "{words}");
     let page = served.get(&format!("/loops/{id}")).body;
     assert!(page.contains("takes no orders"), "{page}");
+    for form in ["/say\"", "/set\""] {
+        assert!(!page.contains(form), "{page}");
+    }
 }

@@ -130,3 +130,14 @@ fn fit(screen: Screen, picture: &str) {
     std::fs::write(world.state().join("go"), "").unwrap();
     until_status(&world, &id, "ended");
 }
+
+#[test]
+fn the_page_of_a_task_loop_says_where_its_tasks_print() {
+    let world = World::new();
+    let id = started(&world);
+    let served = serve(&world, &[]);
+    let words = format!("descartes loop logs --follow {id}");
+    assert!(tells(&served, &id, &[&words]));
+    assert!(!tells(&served, &id, &["id=\"output\""]));
+    world.run(world.descartes(["loop", "cancel", &id, "--now"]));
+}

@@ -74,6 +74,10 @@ impl Gatekeeper {
         self.most
     }
 
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     pub fn transport(&self) -> Transport {
         self.transport
     }

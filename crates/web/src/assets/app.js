@@ -204,6 +204,7 @@ setInterval(() => document.hidden || tick(), 1000);
 // Steering: both answers are shown, the second when it comes
 
 const waiting = new Map();
+const told = new Map();
 
 function tell(tone, words) {
   const line = document.createElement("li");
@@ -218,7 +219,7 @@ function effective(id) {
   const verb = waiting.get(id);
   if (!verb) return;
   waiting.delete(id);
-  tell("good", verb + ": effective");
+  told.set(id, tell("good", verb + ": effective"));
 }
 
 async function send(form, button) {
@@ -238,8 +239,10 @@ async function send(form, button) {
     if (form.dataset.clear) form.reset();
     await lines(answer.body, (line) => {
       if (line.answer === "accepted" && line.id !== undefined) waiting.set(line.id, verb);
-      if (line.answer === "effective") waiting.delete(line.id);
       const done = line.answer === "effective";
+      if (done) waiting.delete(line.id);
+      // The stream of the page may have told it already, in fewer words.
+      if (done) told.get(line.id)?.remove();
       if (done && form.dataset.then) location.href = "/loops/" + encodeURIComponent(line.loop_id);
       tell(done ? "good" : "work", verb + ": " + (done ? "effective: " : "") + line.message);
     });

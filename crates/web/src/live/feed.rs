@@ -58,6 +58,10 @@ pub struct LoopView {
     /// 0 until it was read for the first time.
     pub version: u64,
     pub title: String,
+    /// It has tasks, whose loops print.
+    pub has_tasks: bool,
+    /// It takes no orders any more.
+    pub is_done: bool,
     /// What can be changed, and how it stands.
     pub limits: Vec<ShownLimit>,
     pub parts: Vec<PagePart>,
@@ -338,6 +342,8 @@ impl FollowedLoop {
             epoch: self.epoch,
             version: self.version,
             title: parts::title(&self.state, self.follower.life()),
+            has_tasks: self.state.tasks.is_some(),
+            is_done: matches!(&self.state.phase, Phase::Finished { reason, .. } if reason.is_success()),
             limits: super::limits::limits(&self.state.config),
             parts: self.parts.clone(),
             output: Arc::clone(&self.tail),

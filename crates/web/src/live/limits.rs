@@ -39,5 +39,22 @@ pub fn limits(config: &IterativeLoopConfig) -> Vec<ShownLimit> {
             "time of an iteration",
             time(config.iteration_timeout_secs),
         ),
+        (
+            "idle_timeout",
+            "time without output",
+            time(Some(config.idle_timeout_secs)),
+        ),
+        (
+            "max_failures",
+            "failures in a row",
+            config.max_failures.to_string(),
+        ),
+        (
+            "stall_after",
+            "iterations without progress",
+            config
+                .stall_after
+                .map_or_else(|| "as the agent's".to_owned(), |most| most.to_string()),
+        ),
     ]
 }

@@ -132,6 +132,11 @@ fn row((brief, children): &(&Brief, Vec<&Brief>), now: Timestamp) -> Markup {
         tr id={ "row-" (brief.id) } {
             td.name {
                 a href={ "/loops/" (brief.id) } { (line(&brief.name)) }
+                // For screens that are too narrow for columns.
+                div.less.dim {
+                    @if let Some(spent) = spent { (show_tokens(spent.tokens)) " tokens · " (show_cost(spent.cost())) " · " }
+                    (since(brief.started_at, now)) " · " (folder(brief))
+                }
                 @if !children.is_empty() {
                     details id={ "tasks-of-" (brief.id) } {
                         summary { (plural(children.len() as u64, "task")) }
@@ -142,7 +147,7 @@ fn row((brief, children): &(&Brief, Vec<&Brief>), now: Timestamp) -> Markup {
             td { (pill(&status)) }
             td.bar { (bar(fraction, &progress)) span { (progress) } }
             td.n.more { (spent.map_or_else(String::new, |spent| show_tokens(spent.tokens))) }
-            td.n { (spent.map_or_else(String::new, |spent| show_cost(spent.cost()))) }
+            td.n.more { (spent.map_or_else(String::new, |spent| show_cost(spent.cost()))) }
             td.n.more { (since(brief.started_at, now)) }
             td.folder.more { (folder(brief)) }
         }
@@ -227,7 +232,7 @@ pub async fn list(
                 table.loops {
                     thead { tr {
                         th scope="col" { "loop" } th scope="col" { "state" } th scope="col" { "progress" }
-                        th.n.more scope="col" { "tokens" } th.n scope="col" { "cost" } th.n.more scope="col" { "age" }
+                        th.n.more scope="col" { "tokens" } th.n.more scope="col" { "cost" } th.n.more scope="col" { "age" }
                         th.more scope="col" { "folder" }
                     } }
                     tbody #rows { @for one in &listed.rows { (row(one, now)) } }

@@ -81,17 +81,21 @@ fn whole(
             @if access == Access::Steer {
                 section #steer aria-label="steer" {
                     (part("controls"))
-                    (say_form(id))
-                    (limits_form(id, &view.limits))
+                    @if !view.is_done {
+                        (say_form(id))
+                        (limits_form(id, &view.limits))
+                    }
                     ul #answers role="log" aria-label="answers" {}
                 }
             }
             div.columns {
                 section #output-box {
                     h2 { "Output" }
-                    div.output #output role="log" aria-live="off" aria-label="output" tabindex="0" data-from=(from) {
+                    @if view.has_tasks {
+                        p { "Each task prints on the page of its own loop: follow its name under “At work” or “Tasks”. All at once, in a terminal: " code { "descartes loop logs --follow " (id) } }
+                    } @else { div.output #output role="log" aria-live="off" aria-label="output" tabindex="0" data-from=(from) {
                         @for (kind, text) in lines { div class=(kind.class()) { (text) } }
-                    }
+                    } }
                 }
                 div.beside { @for name in ABOVE { (part(name)) } }
             }

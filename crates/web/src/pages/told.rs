@@ -22,7 +22,7 @@ const DIFF: usize = 512 << 10;
 /// Bytes of a report.
 const REPORT: usize = 32 << 20;
 /// The report has its style in itself, and neither scripts nor anything from outside.
-const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox; \
+const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; \
                              frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 async fn find(app: &Arc<WebState>, id: String) -> Result<(LoopHandle, Life), RequestFailure> {
@@ -95,7 +95,10 @@ pub async fn report(
         let (found, life) = find(&app, id).await?;
         let words = ["--color", "never", "report", found.id(), "--output", "-"];
         let told = program::run(&app, &words, None, REPORT).await?;
-        Ok((told.output, life))
+        let page = String::from_utf8_lossy(&told.output);
+        let back = html! { p { a href={ "/loops/" (found.id()) } { "← " (line(found.name())) } " · " a href="/" { "all loops" } } };
+        let page = page.replacen("<body>", &format!("<body>{}", back.into_string()), 1);
+        Ok((page, life))
     };
     match made.await {
         Err(failure) => failed(&failure, access),
