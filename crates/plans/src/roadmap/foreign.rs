@@ -104,7 +104,12 @@ impl FormatHints {
                 facts.take_box(id.unwrap_or(found.rest), found.rest, place);
                 // Boxes deeper than a task are a part of it.
                 if open.is_none_or(|(indent, _)| line.indent() <= indent) {
-                    open = name.map(|name| (line.indent(), name));
+                    // Who wrote properties of ours wrote a roadmap, also under `**T1** text`.
+                    let has_blanks = |name: &Name<'_>| name.id.contains(char::is_whitespace);
+                    let id = found
+                        .name
+                        .filter(|name| name.has_colon || !has_blanks(name));
+                    open = id.map(|name| (line.indent(), name));
                 }
             } else if line.indent() > 0 {
                 let text = line.text.trim_start_matches([' ', '\t', '-', '*', '+']);

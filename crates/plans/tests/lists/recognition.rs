@@ -96,6 +96,30 @@ fn the_folder_of_a_tool_decides_first() {
     }
 }
 
+#[test]
+fn properties_spelled_as_ours_tell_whose_an_id_without_a_colon_is() {
+    let heads = [
+        ("/p/TODO.md", "- [ ] **T1** Do it", ListFormat::Checklist),
+        (
+            "/p/docs/plans/x.md",
+            "## Phase 1\n- [ ] **T001** Do it",
+            ListFormat::SpecKit,
+        ),
+    ];
+    for (path, head, format) in heads {
+        for (property, expected) in [
+            ("- files: a", Recognized::Roadmap),
+            ("- depends: []", Recognized::Roadmap),
+            ("- Files: a", list(format)),
+            ("- Timeout: 5s was too short", list(format)),
+            ("files: a", list(format)),
+        ] {
+            let text = format!("{head}\n  {property}\n");
+            assert_eq!(by_content(path, &text), expected, "{path}\n{text}");
+        }
+    }
+}
+
 /// Words that are keys of ours, under boxes that are not.
 #[test]
 fn words_of_ours_under_a_box_of_others_make_no_roadmap() {
@@ -118,15 +142,9 @@ fn words_of_ours_under_a_box_of_others_make_no_roadmap() {
         ("/p/TODO.md", "- [ ] Do it", ListFormat::Checklist),
         ("/p/TODO.md", "- [ ] **Do it** now", ListFormat::Checklist),
         ("/p/PLAN.md", "- [x] 1. Do it", ListFormat::Checklist),
-        ("/p/TODO.md", "- [ ] **T1** Do it", ListFormat::Checklist),
         (
             "/p/specs/006-x/tasks.md",
             "- [ ] T001 Do it",
-            ListFormat::SpecKit,
-        ),
-        (
-            "/p/docs/plans/x.md",
-            "## Phase 1\n- [ ] **T001** Do it",
             ListFormat::SpecKit,
         ),
         (
