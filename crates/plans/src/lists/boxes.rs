@@ -29,7 +29,7 @@ pub(super) struct CheckBox<'a> {
 
 impl CheckBox<'_> {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.mark, 'x' | 'X' | '✅' | '✓' | '✔' | '√' | '☑')
+        matches!(self.mark, 'x' | 'X')
     }
 
     /// What the mark says; somebody else's mark for work in progress says no more than "not done".

@@ -208,11 +208,11 @@ fn a_number_before_the_box_is_a_number_of_kiro() {
 }
 
 #[test]
-fn signs_of_done_are_done_and_said() {
+fn other_marks_are_open_and_said() {
     let text = "- [ ] a\n  - [√] b\n- [✓] c\n- [✔\u{fe0f}] d\n- [✅] e\n- [?] f\n";
     let list = read(ListFormat::Checklist, text);
     let states: Vec<&str> = list.tasks.iter().map(|task| task.progress()).collect();
-    assert_eq!(states, ["todo", "done", "done", "done", "todo"]);
+    assert_eq!(states, ["todo", "todo", "todo", "todo", "todo"]);
     let notes = list
         .findings
         .iter()
@@ -220,19 +220,17 @@ fn signs_of_done_are_done_and_said() {
     assert_eq!(
         notes.collect::<Vec<_>>(),
         [
-            (2, "the box says [√]: it is read as done"),
-            (3, "the box says [✓]: it is read as done"),
-            (4, "the box says [✔]: it is read as done"),
-            (5, "the box says [✅]: it is read as done"),
+            (2, "the box says [√]: it is read as not done"),
+            (3, "the box says [✓]: it is read as not done"),
+            (4, "the box says [✔]: it is read as not done"),
+            (5, "the box says [✅]: it is read as not done"),
             (6, "the box says [?]: it is read as not done"),
         ]
     );
-    // Only what is open is ticked, and what a person takes back is open.
+    // Two characters that are shown as one are ticked as one.
     let files = [file("list", text)];
-    let ticked = list.set_done(&files, "1", true).unwrap();
-    assert_eq!(ticked[0].text, text.replacen("[ ]", "[x]", 1));
-    let opened = list.set_done(&files, "3", false).unwrap();
-    assert_eq!(opened[0].text, text.replace("[✔\u{fe0f}]", "[ ]"));
+    let ticked = list.set_done(&files, "3", true).unwrap();
+    assert_eq!(ticked[0].text, text.replace("[✔\u{fe0f}]", "[x]"));
 }
 
 #[test]
