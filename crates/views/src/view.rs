@@ -21,8 +21,8 @@ pub use self::lanes::TaskLanes;
 pub use self::status_block::status_block;
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::tasks::{
-    TaskRow, WaveRow, active_tasks, blocked_tasks, marked_tasks, task_rows, task_tone, unlanded,
-    waves,
+    TaskRow, WaveRow, active_tasks, blocked_tasks, marked_tasks, queue_lengths, task_rows,
+    task_tone, unlanded, waves,
 };
 use crate::tone::Tone;
 use descartes_kernel::event::Cost;

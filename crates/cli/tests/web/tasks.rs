@@ -53,6 +53,24 @@ fn tells(served: &Served, id: &str, words: &[&str]) -> bool {
 }
 
 #[test]
+fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
+    let world = World::new();
+    started(&world);
+    let served = serve(&world, &[]);
+    let lines = [
+        "descartes_task_queue{for=\"agent\"} 2",
+        "descartes_task_queue{for=\"merge\"} 0",
+        "descartes_task_queue{for=\"work\"} 1",
+    ];
+    // `store` is blocked once its second attempt is over.
+    eventually("the lengths of the queues", SOON, || {
+        let text = served.get("/metrics").body;
+        lines.iter().all(|line| text.contains(line))
+    });
+    std::fs::write(world.state().join("go"), "").unwrap();
+}
+
+#[test]
 fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;

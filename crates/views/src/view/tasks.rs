@@ -152,6 +152,24 @@ pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
     running.chain(merging).collect()
 }
 
+/// How many tasks wait for an agent, are worked on, and are proven and wait for their merge or are in it.
+pub fn queue_lengths(tasks: &TasksState) -> [(&'static str, usize); 3] {
+    let count = |status| {
+        tasks
+            .tasks
+            .values()
+            .filter(|task| task.status == status)
+            .count()
+    };
+    let working = tasks.running.len();
+    let merging = count(TaskStatus::InProgress).saturating_sub(working);
+    [
+        ("agent", count(TaskStatus::Pending)),
+        ("work", working),
+        ("merge", merging),
+    ]
+}
+
 /// Those that are given up, each with the reason.
 pub fn blocked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
     let row = |entry: &BlockedEntry| TaskRow {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use descartes_client::Brief;
+use descartes_client::{Brief, Loops, Query};
 use descartes_query::{Index, SqlValue};
 use descartes_store::layout::StateRoot;
+use descartes_views::view::{Status, queue_lengths};
 
 use crate::live::first;
 use crate::reply::{RequestFailure, blocking, typed};
@@ -20,11 +21,12 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub async fn metrics(State(app): State<Arc<WebState>>) -> Response {
     let mut feed = app.hub.fleet();
     let fleet = first(&mut feed, |view| view.version > 0).await;
-    let root = app.loops.root().clone();
+    let loops = app.loops.clone();
     let refused = app.refusals();
     let made = blocking(move || {
         let mut out = states(&fleet.briefs);
-        out.push_str(&sums(&root)?);
+        out.push_str(&queues(&fleet.briefs, &loops));
+        out.push_str(&sums(loops.root())?);
         let help = "Requests that were not let in, by why";
         head(&mut out, "requests_refused_total", "counter", help);
         for (why, count) in refused {
@@ -68,6 +70,30 @@ fn states(briefs: &[Brief]) -> String {
     head(&mut out, "loops", "gauge", "Loops by state");
     for (state, count) in counts {
         sample(&mut out, "loops", &label("state", &state), count as f64);
+    }
+    out
+}
+
+/// The tasks of loops that have not ended, by what they are at or wait for.
+fn queues(briefs: &[Brief], loops: &Loops) -> String {
+    let mut lengths = BTreeMap::from([("agent", 0), ("work", 0), ("merge", 0)]);
+    for brief in briefs {
+        let is_open = brief.standing.as_ref().is_ok_and(|standing| {
+            standing.tasks.is_some() && !matches!(standing.status, Status::Ended { .. })
+        });
+        let found = is_open.then(|| loops.find(&Query::Listed(brief.id.clone())).ok());
+        // One that vanishes meanwhile has no queue.
+        let state = found.flatten().and_then(|found| found.state().ok());
+        let tasks = state.as_ref().and_then(|state| state.tasks.as_deref());
+        for (stage, length) in tasks.map(queue_lengths).into_iter().flatten() {
+            *lengths.entry(stage).or_default() += length;
+        }
+    }
+    let mut out = String::new();
+    let help = "Tasks of loops that have not ended, by what they wait for or are at";
+    head(&mut out, "task_queue", "gauge", help);
+    for (stage, length) in lengths {
+        sample(&mut out, "task_queue", &label("for", stage), length as f64);
     }
     out
 }
