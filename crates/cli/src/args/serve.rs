@@ -17,7 +17,7 @@ pub struct ServeArgs {
     pub listen: SocketAddr,
     /// A name under which browsers may ask for it, e.g. behind a proxy; repeatable
     #[arg(long, value_name = "NAME", value_parser = host_name)]
-    pub host: Vec<String>,
+    pub host: Vec<HostName>,
     /// Certificate chain, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -52,10 +52,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     whole.map_err(|_| "use for example 127.0.0.1:7400, [::1]:7400, or the port alone".to_owned())
 }
 
-fn host_name(text: &str) -> Result<String, String> {
+/// A name as it stands in addresses.
+#[derive(Clone, Debug)]
+pub struct HostName(pub String);
+
+fn host_name(text: &str) -> Result<HostName, String> {
     let fits = |c: char| c.is_alphanumeric() || "-._:[]".contains(c);
     match !text.is_empty() && text.chars().all(fits) {
-        true => Ok(text.to_owned()),
+        true => Ok(HostName(text.to_owned())),
         false => {
             Err("use a name as it stands in addresses, for example loops.example.org".to_owned())
         }

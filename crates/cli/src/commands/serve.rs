@@ -27,7 +27,7 @@ pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let options = ServeOptions {
         loops,
         listen: args.listen,
-        hosts: args.host.clone(),
+        hosts: args.host.iter().map(|host| host.0.clone()).collect(),
         tls: files(args, ctx),
         behind_proxy: args.behind_proxy,
         read_only: args.read_only,
