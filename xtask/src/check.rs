@@ -1,5 +1,7 @@
 //! What a change must pass.
 
+use std::time::Instant;
+
 use crate::shell::{Step, run};
 use crate::{deny, lines, suite, typos};
 
@@ -40,7 +42,7 @@ pub fn check() -> Step {
 
 /// What a change must pass. What does not build ends it; of everything else all is told.
 pub fn ci() -> Step {
-    check()?;
+    let mut times = vec![timed("check", &check)?];
     let short = ["--short".to_owned()];
     let parts: [(&str, &dyn Fn() -> Step); 10] = [
         ("test", &|| suite::run_all(&[], suite::Extent::All)),
@@ -60,11 +62,15 @@ pub fn ci() -> Step {
     let mut failed = Vec::new();
     for (name, part) in parts {
         println!("\n== {name}");
-        if let Err(error) = part() {
-            eprintln!("error: {error}");
-            failed.push((name, error));
+        match timed(name, part) {
+            Ok(time) => times.push(time),
+            Err(error) => {
+                eprintln!("error: {error}");
+                failed.push((name, error));
+            }
         }
     }
+    println!("\n== times: {}", times.join(", "));
     if failed.is_empty() {
         return Ok(());
     }
@@ -73,4 +79,11 @@ pub fn ci() -> Step {
     let reasons: String = reasons.collect();
     let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     Err(format!("failed: {}{reasons}", names.join(", ")))
+}
+
+/// Does a part, and tells how long it took.
+fn timed(name: &str, part: &dyn Fn() -> Step) -> Result<String, String> {
+    let began = Instant::now();
+    part()?;
+    Ok(format!("{name} {} s", began.elapsed().as_secs()))
 }
