@@ -155,6 +155,11 @@ impl PromiseRules {
         self.scanner.over(raw)
     }
 
+    /// The same where it is known whether there are terminal sequences in them.
+    pub(super) fn scan_known<'a>(&'a self, raw: &'a [u8], sequences: bool) -> Scan<'a> {
+        self.scanner.over_known(raw, sequences)
+    }
+
     /// The text that counts without a tag.
     pub(super) fn untagged(&self) -> Option<&[u8]> {
         let done = self

@@ -1,6 +1,8 @@
 //! A line without an end: only what can still matter of it is kept.
 
-use super::ansi::{MAX_SEQUENCE, Plain, Stripper};
+use memchr::memrchr;
+
+use super::ansi::{ESC, MAX_SEQUENCE, Plain, Stripper};
 use super::chars::{chars, has_words, is_blank};
 use super::find::whole_words;
 use super::judge::{Found, LineStanding, PromiseLine, PromiseRules, Start, is_quote_line};
@@ -20,7 +22,7 @@ pub(super) struct LongLine {
     /// Offset of the window in the stream.
     start: u64,
     /// The last bytes, at least `TAIL`; it slides in steps that depend on the line alone.
-    window: Vec<u8>,
+    window: Window,
     place: WindowStart,
     speaker: Speaker,
     /// How much of the window's beginning is known to hold nothing that is worth a look.
@@ -55,7 +57,7 @@ impl LongLine {
         let quoted = is_quote_line(Stripper::default().strip(head).text);
         let mut line = Self {
             start,
-            window: Vec::with_capacity(2 * TAIL),
+            window: Window::default(),
             place: WindowStart::First,
             speaker: if quoted {
                 Speaker::Quoted
@@ -74,11 +76,11 @@ impl LongLine {
     pub(super) fn push(&mut self, rules: &PromiseRules, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let room = 2 * TAIL - self.window.len();
+            let room = 2 * TAIL - self.window.bytes().len();
             let (now, later) = rest.split_at(room.min(rest.len()));
-            self.window.extend_from_slice(now);
+            self.window.push(now);
             rest = later;
-            if self.window.len() == 2 * TAIL {
+            if self.window.bytes().len() == 2 * TAIL {
                 self.slide(rules);
             }
         }
@@ -91,7 +93,7 @@ impl LongLine {
 
     /// The end of it that is kept.
     pub(super) fn window(&self) -> &[u8] {
-        &self.window
+        self.window.bytes()
     }
 
     /// How much of the line's beginning the window holds.
@@ -140,13 +142,13 @@ impl LongLine {
     }
 
     fn slide(&mut self, rules: &PromiseRules) {
-        let scan = rules.scan(&self.window);
+        let scan = rules.scan_known(self.window.bytes(), self.window.has_sequences());
         let worth = scan.next(self.searched).is_some();
         let open = if worth { TAIL } else { scan.open_end() };
         self.searched = TAIL.saturating_sub(open);
         if worth || self.tag.is_some() {
             let mut stripper = Stripper::default();
-            let plain = stripper.strip(&self.window);
+            let plain = stripper.strip(self.window.bytes());
             let found = if worth {
                 self.found(rules, plain)
             } else {
@@ -161,9 +163,8 @@ impl LongLine {
             let sighting = self.sight(words);
             self.passed = sighting.or(self.passed.take());
         }
-        let passed = self.window.drain(..TAIL);
-        self.blank = self.blank && is_blank(passed.as_slice());
-        drop(passed);
+        self.blank = self.blank && is_blank(&self.window.bytes()[..TAIL]);
+        self.window.slide();
         self.start += TAIL as u64;
         self.place = WindowStart::Later;
     }
@@ -172,8 +173,8 @@ impl LongLine {
     /// belong to a sequence, or go on. The windows before and after see these in full.
     fn sight(&self, words: &[u8]) -> Option<Sighting> {
         let mut stripper = Stripper::default();
-        let plain = stripper.strip(&self.window);
-        let sure = self.sure_from()..self.window.len() - MAX_SEQUENCE;
+        let plain = stripper.strip(self.window.bytes());
+        let sure = self.sure_from()..self.window.bytes().len() - MAX_SEQUENCE;
         let span = whole_words(plain.text, words)
             .filter(|span| sure.contains(&plain.raw_place(span.start)))
             .last()?;
@@ -184,6 +185,88 @@ impl LongLine {
         match self.place {
             WindowStart::First => 0,
             WindowStart::Later => MAX_SEQUENCE,
+        }
+    }
+}
+
+/// The bytes that a window holds. Each is copied in once and looked at once for sequences, for gigabytes may
+/// go by.
+#[derive(Clone, Debug, Default)]
+struct Window {
+    /// What was passed and not yet thrown away, then the window.
+    buffer: Vec<u8>,
+    /// Where the window begins in it.
+    begin: usize,
+    /// Where the last sequence begins in the buffer.
+    sequence: Option<usize>,
+}
+
+impl Window {
+    /// So much is passed before the rest is moved to the front.
+    const PASSED: usize = 3 * TAIL;
+
+    fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.begin..).unwrap_or_default()
+    }
+
+    fn has_sequences(&self) -> bool {
+        self.sequence.is_some_and(|place| place >= self.begin)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if let Some(place) = memrchr(ESC, bytes) {
+            self.sequence = Some(self.buffer.len() + place);
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Passes [`TAIL`] bytes.
+    fn slide(&mut self) {
+        self.begin += TAIL;
+        if self.begin < Self::PASSED {
+            return;
+        }
+        self.buffer.drain(..self.begin);
+        self.sequence = self
+            .sequence
+            .and_then(|place| place.checked_sub(self.begin));
+        self.begin = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promise::ansi::has_sequences;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_window_holds_what_a_plain_buffer_would(
+            places in prop::collection::vec(0..9 * TAIL, 0..6),
+            pieces in prop::collection::vec(1..TAIL, 1..40),
+        ) {
+            let mut line: Vec<u8> = (0..9 * TAIL).map(|at| b'a' + (at % 23) as u8).collect();
+            for place in places {
+                line[place] = ESC;
+            }
+            let (mut window, mut plain) = (Window::default(), Vec::new());
+            let mut rest = line.as_slice();
+            for piece in pieces {
+                let room = 2 * TAIL - plain.len();
+                let (now, later) = rest.split_at(piece.min(room).min(rest.len()));
+                rest = later;
+                window.push(now);
+                plain.extend_from_slice(now);
+                prop_assert_eq!(window.bytes(), plain.as_slice());
+                prop_assert_eq!(window.has_sequences(), has_sequences(&plain));
+                if plain.len() == 2 * TAIL {
+                    window.slide();
+                    plain.drain(..TAIL);
+                    prop_assert_eq!(window.bytes(), plain.as_slice());
+                    prop_assert_eq!(window.has_sequences(), has_sequences(&plain));
+                }
+            }
         }
     }
 }

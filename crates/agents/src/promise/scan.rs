@@ -62,15 +62,16 @@ impl Scanner {
 
     /// Prepares the search of `hay`.
     pub(super) fn over<'a>(&'a self, hay: &'a [u8]) -> Scan<'a> {
-        let search = if has_sequences(hay) {
-            &self.any
-        } else {
-            &self.clean
-        };
+        self.over_known(hay, has_sequences(hay))
+    }
+
+    /// The same where it is known whether there are sequences in it.
+    pub(super) fn over_known<'a>(&'a self, hay: &'a [u8], sequences: bool) -> Scan<'a> {
         Scan {
-            search,
+            search: if sequences { &self.any } else { &self.clean },
             text: &self.text,
             hay,
+            sequences,
         }
     }
 }
@@ -81,13 +82,15 @@ pub(super) struct Scan<'a> {
     search: &'a PromiseSearch,
     text: &'a [u8],
     hay: &'a [u8],
+    /// Whether there are sequences in it.
+    sequences: bool,
 }
 
 impl Scan<'_> {
     /// How much of the end must be searched again with what follows it, where nothing was found: what is
     /// looked for may begin there. Sequences may make it as long as they like.
     pub(super) fn open_end(&self) -> usize {
-        if has_sequences(self.hay) {
+        if self.sequences {
             return self.hay.len();
         }
         OPEN.len().max(self.text.len()).min(self.hay.len())
