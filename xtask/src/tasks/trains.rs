@@ -1,7 +1,7 @@
 //! The merge queue: tasks that are proven and wait, merged together and one by one in the same run.
 
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::kills::repository;
 use crate::lab::chance::Chance;
@@ -75,7 +75,53 @@ pub fn take(lab: &Lab) -> Rows {
         let what = format!("{tasks} tasks, {name}: exactly the culprits are sent back");
         rows.push(Row::count("merge queue", what, 2, &wrong));
     }
+    rows.push(from_start_to_end(lab)?);
     Ok(rows)
+}
+
+/// Whole loops whose gate takes its time wherever it is run.
+fn from_start_to_end(lab: &Lab) -> Result<Row, Trouble> {
+    let (tasks, gate_seconds) = lab.form.pick((16, 0.3), (64, 5.0));
+    let run = |batch: &str| {
+        let trial = Trial::new(lab);
+        repository(&trial, 20, tasks, |_| None)?;
+        let script = trial
+            .world
+            .script("echo work > work-$DESCARTES_TASK_ID\necho '<promise>COMPLETE</promise>'");
+        let agent = shell_words::join(["sh", &script.to_string_lossy()]);
+        let began = Instant::now();
+        let code = start(&trial, &agent, &format!("sleep {gate_seconds}"), batch)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let lost = (1..=tasks).filter(|task| !trial.path(&format!("work-{task}")).exists());
+        match (code, lost.count()) {
+            (0, 0) => Ok(seconds),
+            (code, lost) => Err(format!("ended with {code}, {lost} tasks did not land")),
+        }
+    };
+    let (together, alone) = (run("16")?, run("1")?);
+    let share = together / alone;
+    let mut row = Row::at_most(
+        lab.form,
+        "merge queue",
+        format!(
+            "{tasks} tasks, gate of {gate_seconds} s, 16 at a time: from start to last landing"
+        ),
+        (share, "×"),
+        1.0 / 3.0,
+    );
+    row.ours = format!("{together:.1} s, {share:.2} ×");
+    row.floor = format!("one by one {alone:.1} s");
+    Ok(row)
+}
+
+/// Runs a loop to its end.
+fn start(trial: &Trial<'_>, agent: &str, gate: &str, batch: &str) -> Result<i32, Trouble> {
+    let mut command = trial.descartes(&["loop", "start", "--scud-tag", "big"]);
+    command.args(["--command", agent, "--verify", gate]);
+    command.args(["--parallel", "16", "--merge-batch", batch]);
+    command.args(["--max-iterations-per-task", "1"]);
+    command.args(["--max-iterations", "unlimited"]);
+    trial.spawn(command)?.code_within(Duration::from_secs(900))
 }
 
 fn one(lab: &Lab, case: &Case<'_>) -> Result<Seen, Trouble> {
@@ -99,26 +145,7 @@ fn one(lab: &Lab, case: &Case<'_>) -> Result<Seen, Trouble> {
          date +%s%N >> {merged}; sleep {}; ! ls bad-* 2>/dev/null;; *) echo x >> {slots};; esac",
         case.tasks, case.gate_seconds
     );
-    let flags = [
-        "loop",
-        "start",
-        "--scud-tag",
-        "big",
-        "--command",
-        &agent,
-        "--verify",
-        &gate,
-        "--parallel",
-        "16",
-        "--merge-batch",
-        case.batch,
-        "--max-iterations-per-task",
-        "1",
-        "--max-iterations",
-        "unlimited",
-    ];
-    let mut host = trial.spawn(trial.descartes(&flags))?;
-    host.code_within(Duration::from_secs(900))?;
+    start(&trial, &agent, &gate, case.batch)?;
     let ended = SystemTime::now().duration_since(UNIX_EPOCH);
     let ended = ended.map_err(|error| error.to_string())?.as_nanos();
     let stamps = fs::read_to_string(merged.as_str()).unwrap_or_default();
