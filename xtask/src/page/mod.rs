@@ -25,7 +25,7 @@ use sections::SECTIONS;
 const INTRO: &str = "\
 # Measurements
 
-Every number here was seen in a run of `cargo xtask bench`, `faults`, `peers`, `agents`, `tasks`, `gui` or `web`, and was put here by `cargo xtask page`; none is written by hand.
+Every number here was seen in a run of `cargo xtask bench`, `faults`, `peers`, `agents`, `tasks`, `gui`, `web` or `fleet`, and was put here by `cargo xtask page`; none is written by hand.
 All of it goes through the real binary and real processes. One scripted agent drives every tool and stamps its own start and end, so that all are timed by one clock.
 A measure has a floor, taken in the same run on the same machine; the ratio is ours against it, and is what to compare between machines. What costs users money comes first, overhead last.
 Peers are as their registries ship them; a wait that a flag sets is set to its least. *cannot* says why a tool cannot do the work at all.

@@ -11,7 +11,7 @@ pub struct Section {
 }
 
 /// What costs users money comes first.
-pub const SECTIONS: [Section; 15] = [
+pub const SECTIONS: [Section; 17] = [
     Section {
         title: "False and missed completion",
         how: "A loop that stops too early leaves work undone; one that does not hear its agent pays for iterations that nobody needs. First the tools on the same agents, \
@@ -32,8 +32,8 @@ pub const SECTIONS: [Section; 15] = [
     },
     Section {
         title: "In a sandbox",
-        how: "The same endings, kills, claims and outputs with agents in `workspace`: what holds without a sandbox holds in one.",
-        files: &["sandboxed"],
+        how: "The same endings, kills, claims and outputs with agents in `workspace`: what holds without a sandbox holds in one; and what a run in it costs.",
+        files: &["sandboxed", "sandbox"],
     },
     Section {
         title: "Crash recovery",
@@ -77,12 +77,33 @@ pub const SECTIONS: [Section; 15] = [
             "task-schedule",
             "task-kills",
             "task-runs",
-            "merge-queue",
             "task-attempts",
             "landing-kills",
             "scud",
             "list-tools",
             "gh",
+        ],
+    },
+    Section {
+        title: "Merging finished work",
+        how: "Proven work merged and gated together, beside the same work one by one; and what git costs a task from its preparation to its landing, beside the first version.",
+        files: &["merge-queue", "git-calls"],
+    },
+    Section {
+        title: "Many machines",
+        how: "A real nats-server on one machine: first with simulated workers (hand-out, throughput, deaths, zombies, engines that are killed or lose their disk), then whole task loops with real ones.",
+        files: &[
+            "fleet-handout",
+            "fleet-tasks",
+            "fleet-killed",
+            "fleet-zombies",
+            "fleet-engine-killed",
+            "fleet-disk-emptied",
+            "fleet-mirror",
+            "fleet-commands",
+            "fleet-makespan",
+            "fleet-coordinator-killed",
+            "fleet-rights",
         ],
     },
     Section {
@@ -114,6 +135,6 @@ pub const SECTIONS: [Section; 15] = [
     Section {
         title: "Overhead",
         how: "The gap between two agents by the agents' own stamps, which may be no longer than that of a plain bash loop in the same run; idle cost, start, size.",
-        files: &["peers-gap", "gap", "sandbox", "idle"],
+        files: &["peers-gap", "gap", "idle"],
     },
 ];
