@@ -149,6 +149,65 @@ impl FinishedRuns {
     }
 }
 
+/// Blocks of a list whose tasks were put together into others, by position: those of one run stay blocks
+/// of one run where they can, for each may hold all tasks but a few.
+pub(super) struct MergedBlocks<'a> {
+    merged: &'a [u32],
+    runs: HashMap<usize, MergedRun>,
+}
+
+struct MergedRun {
+    run: Arc<[u32]>,
+    /// How many of the run the first so many tasks became.
+    ends: Vec<usize>,
+}
+
+impl<'a> MergedBlocks<'a> {
+    /// `merged` says what each task became part of.
+    pub(super) fn new(merged: &'a [u32]) -> Self {
+        let runs = HashMap::new();
+        Self { merged, runs }
+    }
+
+    /// What the tasks of a block became.
+    pub(super) fn block(&mut self, block: &TaskBlock) -> TaskBlock {
+        let merged = self.merged;
+        let known = self.runs.entry(block.key().0);
+        let known = known.or_insert_with(|| MergedRun::of(&block.run, merged));
+        match known.ends.get(block.len - 1) {
+            Some(len) => TaskBlock {
+                run: Arc::clone(&known.run),
+                len: *len,
+            },
+            None => {
+                let tasks = block.positions().iter();
+                TaskBlock::of(tasks.map(|at| merged[*at as usize]).collect())
+            }
+        }
+    }
+}
+
+impl MergedRun {
+    /// It ends where what comes next stands before something that is there.
+    fn of(tasks: &[u32], merged: &[u32]) -> Self {
+        let mut run: Vec<u32> = Vec::new();
+        let mut ends = Vec::new();
+        for at in tasks {
+            let next = merged[*at as usize];
+            match run.binary_search(&next) {
+                Ok(_) => {}
+                Err(place) if place == run.len() => run.push(next),
+                Err(_) => break,
+            }
+            ends.push(run.len());
+        }
+        Self {
+            run: run.into(),
+            ends,
+        }
+    }
+}
+
 /// All blocks of a list, each with what it adds to a shorter one of the same run.
 pub(super) struct BlockTable<'a> {
     numbers: HashMap<(usize, usize), usize>,

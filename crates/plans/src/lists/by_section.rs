@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::blocks::TaskBlock;
+use super::blocks::{MergedBlocks, TaskBlock};
 use super::model::{ListOptions, ListTask, TaskList};
 use super::order::ListOrder;
 use crate::graph::TaskStatus;
@@ -48,11 +48,7 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         all.map(|(at, task)| (task.id.as_str(), at)).collect()
     };
     let mut order = ListOrder::new(&merged);
-    let mut blocks: HashMap<(usize, usize), TaskBlock> = HashMap::new();
-    let section_block = |block: &TaskBlock| {
-        let sections = block.positions().iter();
-        TaskBlock::of(sections.map(|at| section_of[*at as usize]).collect())
-    };
+    let mut blocks = MergedBlocks::new(&section_of);
     for (at, parts) in parts.iter().enumerate() {
         let at = at as u32;
         let own = parts.iter().filter_map(|task| task.block.as_ref());
@@ -63,10 +59,9 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         let mut named: Vec<u32> = named.map(|before| section_of[*before]).collect();
         let mut shared = None;
         for block in own {
-            let known = blocks.entry(block.key());
-            let block = known.or_insert_with(|| section_block(block));
+            let block = blocks.block(block);
             match block.positions().len() > 1 && !block.contains(at) && shared.is_none() {
-                true => shared = Some(block.clone()),
+                true => shared = Some(block),
                 false => named.extend(block.positions()),
             }
         }
