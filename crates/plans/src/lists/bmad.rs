@@ -1,5 +1,7 @@
 //! BMAD: `sprint-status.yaml` lists the stories, each with a file of its own.
 
+use std::collections::HashMap;
+
 use super::boxes::{Document, check_box};
 use super::format::ListFormat;
 use super::front_matter::FrontMatter;
@@ -16,13 +18,18 @@ pub(super) fn read(files: &[ListFile]) -> TaskList {
         return list;
     };
     let mut ids = UniqueIds::default();
+    let mut named: HashMap<&str, usize> = HashMap::new();
+    for (at, file) in files.iter().enumerate().skip(1) {
+        let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+        named.entry(name).or_insert(at);
+    }
     for row in rows(&status.text) {
         if row.key.starts_with("epic-") {
             continue;
         }
-        let named = [format!("{}.md", row.key), format!("spec-{}.md", row.key)];
-        let is_file = |file: &ListFile| named.iter().any(|name| file.path.ends_with(name.as_str()));
-        let file = files.iter().skip(1).position(is_file).map(|at| at + 1);
+        let names = [format!("{}.md", row.key), format!("spec-{}.md", row.key)];
+        let found = names.iter().filter_map(|name| named.get(name.as_str()));
+        let file = found.min().copied();
         let is_done = matches!(row.value, "review" | "done");
         let Some(at) = file else {
             match is_done {
@@ -72,6 +79,8 @@ struct StoryRow<'a> {
 fn rows(text: &str) -> Vec<StoryRow<'_>> {
     let mut inside = false;
     let mut start = 0;
+    // What stands deeper than the first entry belongs to the entry above it.
+    let mut depth = None;
     let mut found = Vec::new();
     for (line, number) in text.split_inclusive('\n').zip(1..) {
         let (at, bare) = (start, line.trim_end());
@@ -85,19 +94,20 @@ fn rows(text: &str) -> Vec<StoryRow<'_>> {
         let Some((key, value)) = bare.split_once(':').filter(|_| inside) else {
             continue;
         };
+        let indent = key.len() - key.trim_start().len();
+        if key.trim_start().starts_with('#') || *depth.get_or_insert(indent) < indent {
+            continue;
+        }
         let value = value.split(" #").next().unwrap_or(value);
         let lead = value.len() - value.trim_start().len();
         let from = at + key.len() + 1 + lead;
         let (key, value) = (key.trim(), value.trim());
-        if !key.starts_with('#') {
-            let span = from..from + value.len();
-            found.push(StoryRow {
-                key,
-                value,
-                span,
-                line: number,
-            });
-        }
+        found.push(StoryRow {
+            key,
+            value,
+            span: from..from + value.len(),
+            line: number,
+        });
     }
     found
 }

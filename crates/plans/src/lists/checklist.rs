@@ -1,6 +1,7 @@
 //! Any other Markdown file with boxes: from top to bottom, nested boxes are steps.
 
-use super::boxes::{Document, Heading};
+use super::asides::Asides;
+use super::boxes::Document;
 use super::format::ListFormat;
 use super::markdown::{note_marks, task_of};
 use super::model::TaskList;
@@ -13,11 +14,11 @@ pub(super) fn read(text: &str) -> TaskList {
     doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let sections = doc.sections();
+    let asides = Asides::of(&doc);
     for item in &doc.items {
         let (line, shown) = (item.checkbox.line, item.checkbox.text);
-        let above = item.under.iter().map(|at| doc.headings[*at]);
-        if let Some(heading) = above.rev().find(holds_no_tasks) {
-            let why = format!("it stands under `{}`", heading.text);
+        if let Some(at) = asides.heading(item) {
+            let why = format!("it stands under `{}`", doc.headings[at].text);
             list.leave_out(line, shown, why);
             continue;
         }
@@ -34,36 +35,4 @@ pub(super) fn read(text: &str) -> TaskList {
     }
     chain(&mut list);
     list
-}
-
-/// Headings over boxes that are no work.
-const NO_TASKS: [&str; 17] = [
-    "notes",
-    "completed",
-    "done",
-    "success criteria",
-    "acceptance criteria",
-    "definition of done",
-    "validation",
-    "self-review",
-    "self review",
-    "post-completion",
-    "post completion",
-    "optional",
-    "future",
-    "nice to have",
-    "nice-to-have",
-    "out of scope",
-    "deferred",
-];
-
-fn holds_no_tasks(heading: &Heading<'_>) -> bool {
-    let plain = heading
-        .text
-        .trim_start_matches(|c: char| !c.is_alphabetic());
-    let plain = plain.to_lowercase();
-    NO_TASKS.iter().any(|word| {
-        let rest = plain.strip_prefix(word);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
-    })
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::blocks::RunPart;
-use super::boxes::Document;
+use super::boxes::{Document, Item};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListSection, TaskList};
@@ -24,9 +24,14 @@ pub(super) fn read(text: &str) -> TaskList {
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows = Vec::new();
-    for item in &doc.items {
+    let has_number = |item: &Item<'_>| item.id.is_some() || item.checkbox.number.is_some();
+    let has_numbers = doc.items.iter().any(has_number);
+    for (at, item) in doc.items.iter().enumerate() {
         let line = item.checkbox.line;
         let counted = item.checkbox.number.map(str::to_owned);
+        // Where nobody gave numbers, the place is the number.
+        let counted =
+            counted.or((!has_numbers && !item.title.is_empty()).then(|| (at + 1).to_string()));
         let Some(wanted) = &item.id.clone().or(counted) else {
             list.leave_out(line, item.checkbox.text, "it has no number");
             continue;
@@ -64,9 +69,10 @@ struct TaskFlags {
     named: Vec<String>,
 }
 
-/// `2.1 text`, `2. text` or `2 text`.
+/// `2.1 text`, `2. text`, `2 text` or `Task 2: text`.
 pub(super) fn name(text: &str) -> Option<(String, &str)> {
     let bare = text.trim_start_matches(['*', '_']);
+    let bare = bare.strip_prefix("Task ").unwrap_or(bare);
     let length = number_length(bare)?;
     let rest = bare[length..].trim_start_matches(['*', '_', '.', ')', ':']);
     let is_name = rest.is_empty() || rest.starts_with([' ', '\t', '(']);
@@ -100,6 +106,10 @@ fn listed(body: &str, word: &str) -> Vec<String> {
         else {
             continue;
         };
+        // `none (independent of 1.1)` names nothing.
+        if list.trim_start().starts_with("none") {
+            continue;
+        }
         let ids = list.split([',', ' ', ';']).map(str::trim);
         let ids = ids.filter(|id| number_length(id) == Some(id.len()));
         found.extend(ids.map(str::to_owned));

@@ -15,6 +15,7 @@
 //! assert_eq!(changed[0].text, "- [x] 1.1 Parse\n- [ ] 1.2 Print\n");
 //! ```
 
+mod asides;
 mod blocks;
 mod bmad;
 mod boxes;

@@ -10,7 +10,7 @@ const WORDS: [&str; 5] = [
 ];
 
 /// Words that have a colon behind them: `[Depends: T043]`, `**Dependencies**: T005`.
-const WITH_COLON: [&str; 3] = ["depends", "dependencies", "dependency"];
+const WITH_COLON: [&str; 4] = ["depends", "dependencies", "dependency", "deps"];
 
 /// The ids that a text says it depends on; `id` reads one at the start of a text.
 pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<String> {
@@ -118,6 +118,8 @@ mod tests {
             ("[depends: T001, T002] x", vec!["T001", "T002"]),
             ("x (depends: T004)", vec!["T004"]),
             ("- Dependencies: T005; T006", vec!["T005", "T006"]),
+            ("[P] [deps:T005,T006] x", vec!["T005", "T006"]),
+            ("[deps:] x T005", vec![]),
             ("- **Dependencies**: T005", vec!["T005"]),
             ("- __Depends:__ T005", vec!["T005"]),
             ("Dependencies: none, see T005", vec![]),

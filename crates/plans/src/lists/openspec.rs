@@ -47,7 +47,7 @@ pub(super) fn name(text: &str) -> Option<(String, &str)> {
     is_name.then(|| (bare[..length].to_owned(), rest.trim_start()))
 }
 
-/// The length of a number such as `1.2.3` at the start of a text.
+/// The length of a number such as `1.2.3` or `1.2a` at the start of a text.
 pub(super) fn number_length(text: &str) -> Option<usize> {
     let mut end = 0;
     for part in text.split('.') {
@@ -60,6 +60,11 @@ pub(super) fn number_length(text: &str) -> Option<usize> {
             break;
         }
     }
+    // A letter tells what was inserted later; without a dot before it, it is a word such as `2d`.
+    let mut behind = text[end..].chars();
+    let is_letter = behind.next().is_some_and(|c| c.is_ascii_lowercase());
+    let ends = !behind.next().is_some_and(char::is_alphanumeric);
+    end += usize::from(is_letter && ends && text[..end].contains('.'));
     (end > 0).then_some(end)
 }
 
@@ -90,10 +95,12 @@ mod tests {
             ("**1.2** Add it", "1.2", "Add it"),
             ("10.11.12 x", "10.11.12", "x"),
             ("3. x", "3", "x"),
+            ("1.2a x", "1.2a", "x"),
+            ("**1.2b.** x", "1.2b", "x"),
         ] {
             assert_eq!(name(text), Some((id.to_owned(), rest)), "{text}");
         }
-        for text in ["Add 1.2", "3 files", "1.2x y", "2026 was"] {
+        for text in ["Add 1.2", "3 files", "1.2ms y", "2d x", "2026 was"] {
             assert_eq!(name(text), None, "{text}");
         }
     }

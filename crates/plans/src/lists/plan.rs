@@ -1,13 +1,16 @@
 //! Plans whose tasks are headings `### Task N: …` and whose boxes are steps (superpowers, ralphex).
 
-use super::boxes::{CheckBox, Document, check_box, struck};
+use std::collections::{BTreeMap, HashSet};
+
+use super::asides::Asides;
+use super::boxes::{CheckBox, Document, Item, check_box, struck};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
 use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::LineKind;
-use crate::roadmap::task_heading::task_heading;
+use crate::roadmap::task_heading::{loose_task_heading, numbered_heading, task_heading};
 
 /// Reads a plan; `done` are the tasks that a ledger beside it calls complete.
 pub(super) fn read(text: &str, done: &[String]) -> TaskList {
@@ -15,11 +18,7 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
     let mut list = TaskList::new(ListFormat::Plan);
     list.findings.clone_from(&doc.findings);
     let mut ids = UniqueIds::default();
-    let heads: Vec<Option<(&str, &str)>> = {
-        let all = doc.headings.iter();
-        all.map(|heading| task_heading(heading.text, &WORDS))
-            .collect()
-    };
+    let heads = heads(&doc);
     for (at, heading) in doc.headings.iter().enumerate() {
         let Some((number, title)) = heads[at] else {
             continue;
@@ -56,6 +55,67 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
 
 /// `Task 2.5: Name` or `Iteration 1: Name`.
 const WORDS: [&str; 2] = ["task", "iteration"];
+
+/// The number and the title of each heading that is a task, by position.
+type TaskHeads<'a> = Vec<Option<(&'a str, &'a str)>>;
+
+/// The tasks of a plan: `Task N: …`; with boxes under it also `Task N …` and `Task A: …`; and where
+/// there is no such heading, `1. …`.
+fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
+    let all = doc.headings.iter();
+    let mut heads: TaskHeads<'a> = all
+        .map(|heading| task_heading(heading.text, &WORDS))
+        .collect();
+    let mut taken: HashSet<&str> = heads.iter().flatten().map(|(number, _)| *number).collect();
+    let asides = Asides::of(doc);
+    let work: Vec<&Item<'a>> = doc
+        .items
+        .iter()
+        .filter(|item| asides.is_work(item))
+        .collect();
+    let loose = |at: usize| loose_task_heading(doc.headings[at].text, &WORDS);
+    for (at, found) in with_boxes(&work, &heads, loose) {
+        if taken.insert(found.0) {
+            heads[at] = Some(found);
+        }
+    }
+    if taken.is_empty() {
+        let numbered = |at: usize| numbered_heading(doc.headings[at].text);
+        for (at, found) in with_boxes(&work, &heads, numbered) {
+            heads[at] = Some(found);
+        }
+    }
+    heads
+}
+
+/// The headings that `read` reads and that are the nearest tasks above a box, in the order of the file.
+fn with_boxes<'a>(
+    boxes: &[&Item<'a>],
+    heads: &TaskHeads<'a>,
+    read: impl Fn(usize) -> Option<(&'a str, &'a str)>,
+) -> BTreeMap<usize, (&'a str, &'a str)> {
+    let nearest = |item: &&Item<'a>| {
+        let mut above = item.under.iter().rev().copied();
+        above.find_map(|at| match heads[at] {
+            Some(_) => Some(None),
+            None => Some(Some((at, read(at)?))),
+        })
+    };
+    boxes.iter().filter_map(nearest).flatten().collect()
+}
+
+/// Whether a text without `Task N: …` headings is a plan all the same: every box that may be work stands
+/// under a heading that may be a task. Numbers alone tell only in a folder of plans.
+pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
+    let heads = heads(doc);
+    let told = |at: &usize| {
+        let is_task = || loose_task_heading(doc.headings[*at].text, &WORDS).is_some();
+        heads[*at].is_some() && (is_plan_folder || is_task())
+    };
+    let asides = Asides::of(doc);
+    let mut work = doc.items.iter().filter(|item| asides.is_work(item));
+    heads.iter().flatten().count() > 1 && work.all(|item| item.under.iter().any(told))
+}
 
 fn task(
     doc: &Document<'_>,
@@ -100,7 +160,7 @@ fn is_step(step: &CheckBox<'_>) -> bool {
     !step.text.contains("[ ]") && struck(step.text).is_none()
 }
 
-fn leave_out_the_rest(doc: &Document<'_>, heads: &[Option<(&str, &str)>], list: &mut TaskList) {
+fn leave_out_the_rest(doc: &Document<'_>, heads: &TaskHeads<'_>, list: &mut TaskList) {
     for item in &doc.items {
         let is_inside = item.under.iter().any(|at| heads[*at].is_some());
         if !is_inside {
@@ -118,18 +178,25 @@ fn validation_commands(doc: &Document<'_>) -> Vec<ListGate> {
         if let Some((_, heading)) = line.heading() {
             inside = heading.eq_ignore_ascii_case("validation commands");
         } else if inside {
-            let command = line.text.split('`').nth(1).map(str::trim);
-            gates.extend(
-                command
-                    .filter(|command| !command.is_empty())
-                    .map(|command| ListGate {
-                        command: command.to_owned(),
-                        from: format!("`Validation Commands`, line {}", line.number),
-                    }),
-            );
+            gates.extend(listed_command(line.text).map(|command| ListGate {
+                command: command.to_owned(),
+                from: format!("`Validation Commands`, line {}", line.number),
+            }));
         }
     }
     gates
+}
+
+/// The command of `- \`make test\` (all of it)`, `- Backend: \`make test\`` or a line of its own. In a
+/// sentence it is no command.
+fn listed_command(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once('`')?;
+    let (command, _) = rest.split_once('`')?;
+    let before = before.rsplit(']').next().unwrap_or(before);
+    let before = before.trim_start_matches(|c: char| !c.is_alphabetic());
+    let is_label = before.is_empty() || before.trim_end().ends_with(':');
+    let command = Some(command.trim());
+    command.filter(|command| is_label && !command.is_empty())
 }
 
 /// `Run: \`cmd\`` with `Expected: PASS`: a model's words, shown and not run.

@@ -1,9 +1,11 @@
 //! Which tool's list a file is, by its name and place, then by what stands in it.
 
+use super::asides::Asides;
+use super::boxes::{Document, Item};
 use super::format::ListFormat;
 use super::json_list::whole_value;
 use super::passes_json::stories;
-use super::task_master;
+use super::{plan, spec_kit, task_master};
 use crate::roadmap::{self, ForeignFormat};
 
 /// What a file was found to be.
@@ -121,9 +123,20 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
 }
 
 fn markdown(path: &str, text: &str) -> Recognized {
-    let doc = super::boxes::Document::read(text, super::spec_kit::name);
-    if doc.items.iter().any(|item| item.id.is_some()) {
+    let doc = Document::read(text, spec_kit::name);
+    let asides = Asides::of(&doc);
+    let work: Vec<&Item<'_>> = doc
+        .items
+        .iter()
+        .filter(|item| asides.is_work(item))
+        .collect();
+    let named = work.iter().filter(|item| item.id.is_some()).count();
+    // One box that speaks of a task makes no list of spec-kit's, which has an id for each.
+    if named > 0 && named * 2 >= work.len() {
         return Recognized::List(ListFormat::SpecKit);
+    }
+    if plan::is_loose_plan(&doc, is_in_plans(path)) {
+        return Recognized::List(ListFormat::Plan);
     }
     if !doc.items.is_empty() {
         return Recognized::List(ListFormat::Checklist);
@@ -141,8 +154,7 @@ fn json(path: &str, text: &str) -> Recognized {
     if stories(text).is_some() {
         return Recognized::List(ListFormat::PassesJson);
     }
-    let untagged = path.ends_with("tasks/tasks.json") && text.contains("\"tasks\"");
-    if untagged || !task_master::tags(text).is_empty() {
+    if task_master::looks_like(text, path.ends_with("tasks/tasks.json")) {
         return Recognized::List(ListFormat::TaskMaster);
     }
     let error = super::passes_json::not_a_list(text);
@@ -150,6 +162,11 @@ fn json(path: &str, text: &str) -> Recognized {
         format!("JSON that is not run in place: {}", error.message),
         error.hint.unwrap_or_default(),
     )
+}
+
+/// `docs/plans/x.md`.
+fn is_in_plans(path: &str) -> bool {
+    path.rsplit('/').skip(1).any(|folder| folder == "plans")
 }
 
 /// `.github/ISSUE_TEMPLATE/x.md`, `pull_request_template.md`.

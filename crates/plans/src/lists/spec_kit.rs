@@ -1,6 +1,8 @@
 //! `tasks.md` of spec-kit: ids such as `T001`, phases, `[P]` and `[US1]`.
 
-use super::boxes::{Document, Item};
+use std::collections::HashSet;
+
+use super::boxes::{Document, Heading, Item};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListOptions, TaskList};
@@ -9,22 +11,27 @@ use super::order::{FileOrder, ListOrder};
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let mut doc = Document::read(text, name);
-    // A list that explains the notation: `- [P] tasks = different files`.
-    doc.items.retain(|item| item.checkbox.mark != 'P');
     let mut list = TaskList::new(ListFormat::SpecKit);
     list.findings.clone_from(&doc.findings);
+    leave_out_labels(&mut doc, &mut list);
     let mut gone = doc.leave_out_struck(&mut list);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows: Vec<TaskPlace> = Vec::new();
     let sections = doc.sections();
+    let mentions = Mentions::of(&doc);
     for item in &doc.items {
         let (line, shown) = (item.checkbox.line, item.checkbox.text);
+        if let Some(why) = mentions.why(&doc, item) {
+            list.leave_out(line, shown, why);
+            continue;
+        }
         let Some(wanted) = &item.id else {
             list.leave_out(line, shown, "it has no task id such as T001");
             continue;
         };
-        let labels = Labels::of(item.title);
+        let mut labels = Labels::of(item.title);
+        labels.take_before(item.checkbox.text);
         if let Some(word) = labels.gone.filter(|_| !item.checkbox.is_done()) {
             list.leave_out(line, shown, format!("it says {word}"));
             gone.extend(covered(wanted));
@@ -41,7 +48,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
             group: group_of(&doc, item),
             story: labels.story.clone(),
             parallel: labels.parallel,
-            named: named(&doc, item),
+            named: named(&doc, item, &mentions.ids),
         });
         list.tasks.push(task);
     }
@@ -60,6 +67,19 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     order.add_named(&mut list, named);
     order.finish(&mut list);
     list
+}
+
+/// Leaves out what has a label where a checkbox belongs: `- [P] T003, T004 can run together`. Without an
+/// id it explains the notation, and that is not worth a word.
+fn leave_out_labels(doc: &mut Document<'_>, list: &mut TaskList) {
+    doc.items.retain(|item| {
+        let is_label = item.checkbox.mark == 'P';
+        if is_label && item.id.is_some() {
+            let (line, text) = (item.checkbox.line, item.checkbox.text);
+            list.leave_out(line, text, "it has [P] where a checkbox belongs");
+        }
+        !is_label
+    });
 }
 
 /// What decides the order of a task.
@@ -84,7 +104,44 @@ fn introduction(doc: &Document<'_>, first: &Item<'_>) -> String {
     doc.text_before(end)
 }
 
-fn named(doc: &Document<'_>, item: &Item<'_>) -> Vec<String> {
+/// What tells boxes that only speak of tasks from those that are some.
+struct Mentions {
+    /// Whether a heading is over examples, by position.
+    shows: Vec<bool>,
+    /// Every id that a box begins with.
+    ids: HashSet<String>,
+}
+
+impl Mentions {
+    fn of(doc: &Document<'_>) -> Self {
+        let shows = |heading: &Heading<'_>| {
+            let text = heading.text.to_lowercase();
+            let shown = ["example", "opportunit"];
+            text.contains("parallel") && shown.iter().any(|word| text.contains(word))
+        };
+        Self {
+            shows: doc.headings.iter().map(shows).collect(),
+            ids: doc
+                .items
+                .iter()
+                .filter_map(|item| item.id.clone())
+                .collect(),
+        }
+    }
+
+    /// Why a box is no task.
+    fn why(&self, doc: &Document<'_>, item: &Item<'_>) -> Option<String> {
+        if let Some(at) = item.under.iter().find(|at| self.shows[**at]) {
+            return Some(format!("it stands under `{}`", doc.headings[*at].text));
+        }
+        let id = item.id.as_ref()?;
+        let mut inside = covered(id).into_iter();
+        let other = inside.find(|one| one != id && self.ids.contains(one))?;
+        Some(format!("it sums up tasks such as {other}"))
+    }
+}
+
+fn named(doc: &Document<'_>, item: &Item<'_>, written: &HashSet<String>) -> Vec<String> {
     let above = item.under.iter().map(|at| doc.headings[*at]);
     let above = above.filter(|heading| heading.level >= 3);
     let mut all = named_edges(item.title, id_length);
@@ -92,7 +149,19 @@ fn named(doc: &Document<'_>, item: &Item<'_>) -> Vec<String> {
     for heading in above {
         all.extend(named_edges(heading.text, id_length));
     }
-    all
+    // `T001-Based` in a sentence speaks of `T001`.
+    let known = |id: String| match (written.contains(&id), short(&id)) {
+        (false, Some(short)) if written.contains(short) => short.to_owned(),
+        _ => id,
+    };
+    all.into_iter().map(known).collect()
+}
+
+/// An id without the word behind its number.
+fn short(id: &str) -> Option<&str> {
+    let number = id.find(|c: char| c.is_ascii_digit())?;
+    let end = id[number..].find(['-', '_'])?;
+    Some(&id[..number + end])
 }
 
 /// Phases one after the other; in a phase its groups, and in these runs of `[P]` together. With
@@ -145,18 +214,49 @@ fn phases(rows: &[TaskPlace]) -> Vec<std::ops::Range<usize>> {
     phases
 }
 
-/// `T001`, in bold letters or not; `T001-T004` is one task.
+/// `T001`, in bold letters, in brackets and behind labels or not; `T001-T004` is one task.
 pub(super) fn name(text: &str) -> Option<(String, &str)> {
-    let bare = text.trim_start_matches(['*', '_', '`']);
-    let (id, rest) = bare.split_at(id_length(bare)?);
+    let (_, text) = labels_before(text);
+    let bare = text.trim_start_matches(MARKS);
+    let inside = bare.strip_prefix('[');
+    let begin = inside.unwrap_or(bare);
+    let (id, rest) = begin.split_at(id_length(begin)?);
     let last = rest.strip_prefix(['-', '–', '—']);
     let last = last.and_then(|last| Some(last.split_at(id_length(last)?)));
     let (id, rest) = match last {
         Some((last, rest)) => (format!("{id}-{last}"), rest),
         None => (id.to_owned(), rest),
     };
-    let rest = rest.trim_start_matches(['*', '_', '`', ':', '.']);
+    let rest = match inside {
+        Some(_) => behind_link(rest.strip_prefix(']')?),
+        None => rest,
+    };
+    let rest = rest
+        .trim_start_matches(['*', '_', '`', ':', '.'])
+        .trim_start();
+    let rest = rest.strip_prefix(['-', '–', '—']).unwrap_or(rest);
     Some((id, rest.trim_start()))
+}
+
+/// What opens bold letters and the like.
+const MARKS: [char; 3] = ['*', '_', '`'];
+
+/// The labels before an id, as in `[P] T001`, and the text from there on.
+fn labels_before(text: &str) -> (Vec<&str>, &str) {
+    let mut rest = text.trim_start_matches(MARKS);
+    let mut labels = Vec::new();
+    while let Some((found, behind)) = label(rest).filter(|(found, _)| id_length(found).is_none()) {
+        labels.push(found);
+        rest = behind.trim_start_matches(MARKS);
+    }
+    (labels, rest)
+}
+
+/// What follows the address of `[T001](file.md)`.
+fn behind_link(text: &str) -> &str {
+    let address = text.strip_prefix('(');
+    let behind = address.and_then(|address| Some(address.split_once(')')?.1));
+    behind.unwrap_or(text)
 }
 
 /// The ids that one stands for: itself, or those of `T001-T004`.
@@ -169,21 +269,38 @@ fn covered(id: &str) -> Vec<String> {
     all
 }
 
-/// The length of an id at the start of a text: `T`, three digits or more, perhaps a letter, perhaps
-/// numbers of parts as in `T001.2`.
+/// The length of an id at the start of a text: `T`, perhaps a dash, three digits or more, perhaps a
+/// letter, and what tells parts of one task apart: `T001.2`, `T001-A`, `T001_schema`.
 pub(super) fn id_length(text: &str) -> Option<usize> {
-    let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let digits = count(text.strip_prefix('T')?);
-    let mut end = 1 + digits;
-    end += usize::from(text[end..].starts_with(|c: char| c.is_ascii_lowercase()));
-    while let Some(part) = text[end..].strip_prefix('.').map(count) {
-        if part == 0 {
-            break;
-        }
-        end += 1 + part;
+    let number = text.strip_prefix('T')?;
+    let number = number.strip_prefix('-').unwrap_or(number);
+    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+    let mut end = text.len() - number.len() + digits;
+    end += usize::from(text[end..].starts_with(|c: char| c.is_ascii_alphabetic()));
+    while let Some(part) = part_length(&text[end..]) {
+        end += part;
     }
     let ends = !text[end..].starts_with(|c: char| c.is_alphanumeric());
     (digits >= 3 && ends).then_some(end)
+}
+
+/// The length of `.2`, `-A`, `-2` or `_schema`; another id behind a dash is the end of a range.
+fn part_length(text: &str) -> Option<usize> {
+    let sign = text.chars().next()?;
+    let part = text.get(1..)?;
+    let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+    let word = part.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    let length = match sign {
+        '.' => digits,
+        '_' => word,
+        '-' if digits == word && digits < 3 => digits,
+        '-' if part.starts_with(|c: char| c.is_ascii_uppercase()) => match id_length(part) {
+            None => word,
+            Some(_) => 0,
+        },
+        _ => 0,
+    };
+    (length > 0).then_some(1 + length)
 }
 
 /// `[P] [US1]` before the text.
@@ -215,34 +332,63 @@ impl<'a> Labels<'a> {
             gone: None,
             rest: text,
         };
-        let gone = |word: &str| GONE.into_iter().find(|known| *known == word);
-        while let Some((label, behind)) = label(labels.rest) {
-            match label {
-                "P" => labels.parallel = true,
-                "DEFERRED" => labels.deferred = true,
-                story if is_story_label(story) => labels.story = Some(story.to_owned()),
-                other => labels.gone = labels.gone.or(gone(other)),
-            }
+        while let Some((label, behind)) = label(behind_signs(labels.rest)) {
+            labels.take(label);
             labels.rest = behind;
+        }
+        // `**[T001] [P]** text`: what was opened before the id.
+        if labels.rest.matches("**").count() % 2 == 1 {
+            let closed = labels.rest.strip_prefix("**").map(str::trim_start);
+            labels.rest = closed.unwrap_or(labels.rest);
         }
         let bare = labels.rest.trim_start_matches(['*', '_', '(']);
         let word = bare.split(|c: char| !c.is_alphabetic()).next();
-        labels.gone = labels.gone.or(word.and_then(gone));
+        labels.gone = labels.gone.or(word.and_then(given_up));
         labels
+    }
+
+    /// Those before the id of a box.
+    fn take_before(&mut self, text: &str) {
+        for label in labels_before(text).0 {
+            self.take(label);
+        }
+    }
+
+    fn take(&mut self, label: &str) {
+        match label {
+            "P" => self.parallel = true,
+            "DEFERRED" => self.deferred = true,
+            story if is_story_label(story) => self.story = Some(story.to_owned()),
+            other => self.gone = self.gone.or(given_up(other)),
+        }
     }
 }
 
-/// `[P]` or `` `[SETUP]` `` at the start of a text: capitals and digits.
+/// What follows pictures: `⏳ [P]`.
+fn behind_signs(text: &str) -> &str {
+    text.trim_start_matches(|c: char| !c.is_ascii() && !c.is_alphanumeric())
+        .trim_start()
+}
+
+fn given_up(word: &str) -> Option<&'static str> {
+    GONE.into_iter().find(|known| *known == word)
+}
+
+/// `[P]` or `` `[SETUP]` `` at the start of a text: capitals and digits; also `[deps: T001]`, which is read
+/// where dependencies are.
 fn label(text: &str) -> Option<(&str, &str)> {
     let bare = text.trim_start_matches('`');
     let (label, behind) = bare.strip_prefix('[')?.split_once(']')?;
-    let is_label = !label.is_empty()
-        && label.len() <= 16
-        && label
-            .chars()
-            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
-    is_label.then(|| (label, behind.trim_start_matches('`').trim_start()))
+    let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
+    let is_label = !label.is_empty() && label.len() <= 16 && label.chars().all(is_capital);
+    let word = label.split_once(':').map(|(word, _)| word);
+    let is_edge =
+        word.is_some_and(|word| EDGES.iter().any(|known| word.eq_ignore_ascii_case(known)));
+    (is_label || is_edge).then(|| (label, behind.trim_start_matches('`').trim_start()))
 }
+
+/// Words of labels that name dependencies.
+const EDGES: [&str; 4] = ["deps", "depends", "depends on", "dependencies"];
 
 fn is_story_label(label: &str) -> bool {
     let digits = label.strip_prefix("US");

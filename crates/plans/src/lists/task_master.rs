@@ -181,6 +181,23 @@ pub fn tags(text: &str) -> Vec<String> {
     names.filter(|name| has_tasks(name)).collect()
 }
 
+/// Whether a text has Task Master's tasks, under tags or, where those are expected, without: each has an
+/// id, and some have a status.
+pub(super) fn looks_like(text: &str, may_be_untagged: bool) -> bool {
+    let Some(whole) = JsonEntry::whole(text) else {
+        return false;
+    };
+    let is_ours = |tasks: Vec<JsonEntry<'_>>| {
+        let has = |task: &JsonEntry<'_>, name: &str| task.word(name).is_some();
+        tasks.iter().all(|task| has(task, "id")) && tasks.iter().any(|task| has(task, "status"))
+    };
+    let tagged = tags(text)
+        .into_iter()
+        .filter_map(|tag| tasks_of(text, &tag));
+    let untagged = whole.entries("tasks").filter(|_| may_be_untagged);
+    tagged.chain(untagged).any(is_ours)
+}
+
 fn no_tasks(text: &str, tag: &str) -> Finding {
     if let Err(error) = whole_value(text) {
         return Finding::error(Place::FILE, format!("this is not valid JSON: {error}"));

@@ -164,8 +164,11 @@ fn is_our_name(name: &Name<'_>) -> bool {
     name.has_colon || is_plain
 }
 
-/// `T1`, `T001`, `T001a`.
+/// `T1`, `T001`, `T001a`; and in brackets, whatever stands there: `[T001]`, `[B12]`.
 fn is_counted_id(id: &str) -> bool {
+    if id.starts_with('[') {
+        return true;
+    }
     let number = id.strip_prefix('T');
     number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }

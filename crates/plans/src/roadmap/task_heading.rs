@@ -1,15 +1,48 @@
 //! Headings of plans that are tasks: `Task 2: …`, and what people write for it.
 
 /// The number and the title of a heading that begins with one of these words: `Task 2.5: Name`,
-/// `**TASK #2** - Name`, `✅ Task 2 (P0): Name`.
+/// `**TASK #2** - Name`, `✅ Task 2 (P0): Name`, `Task 2/5: Name`.
 pub(crate) fn task_heading<'a>(heading: &'a str, words: &[&str]) -> Option<(&'a str, &'a str)> {
+    read_heading(heading, words, |rest| {
+        plain(rest).or_else(|| separated(rest))
+    })
+}
+
+/// The same for headings that may also be something else: `Task 2 Name`, `Task 2 of 5: Name`,
+/// `Task B: Name`.
+pub(crate) fn loose_task_heading<'a>(
+    heading: &'a str,
+    words: &[&str],
+) -> Option<(&'a str, &'a str)> {
+    read_heading(heading, words, |rest| {
+        lettered(rest).or_else(|| followed(rest))
+    })
+}
+
+/// The number and the title of `2. Name`, `2.1 Name` or `2) Name`.
+pub(crate) fn numbered_heading(heading: &str) -> Option<(&str, &str)> {
+    let bare = undecorated(heading);
+    let end = bare.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let number = bare[..end].trim_end_matches('.');
+    let behind = &bare[number.len()..];
+    let title = behind.strip_prefix(['.', ')', ':']).unwrap_or(behind);
+    let is_counted = title.len() < behind.len() || number.contains('.');
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && is_counted;
+    let is_apart = title.starts_with(' ') && !title.trim().is_empty();
+    (is_number && is_apart).then(|| (number, title.trim().trim_end_matches(['*', '_'])))
+}
+
+fn read_heading<'a>(
+    heading: &'a str,
+    words: &[&str],
+    read: fn(&'a str) -> Option<(&'a str, &'a str)>,
+) -> Option<(&'a str, &'a str)> {
     let bare = undecorated(heading);
     let (word, rest) = bare.split_once(' ')?;
     if !words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
         return None;
     }
-    let rest = rest.trim_start();
-    let (number, title) = plain(rest).or_else(|| separated(rest))?;
+    let (number, title) = read(rest.trim_start())?;
     // `**Task 2: Name**`, `**Task 2:** Name`: what was opened before the word.
     let marks = &heading[..heading.len() - bare.len()];
     let title = match ["**", "__", "~~"]
@@ -21,6 +54,51 @@ pub(crate) fn task_heading<'a>(heading: &'a str, words: &[&str]) -> Option<(&'a 
             title.strip_prefix(mark).unwrap_or(title)
         }
         None => title,
+    };
+    Some((without_total(number), title.trim()))
+}
+
+/// `2` of `2/5`.
+fn without_total(number: &str) -> &str {
+    match number.split_once('/') {
+        Some((number, total)) if total.bytes().all(|byte| byte.is_ascii_digit()) => number,
+        _ => number,
+    }
+}
+
+/// `B: Name`, `B2 — Name`, `B (P0)` or `B`: one letter, perhaps with a number.
+fn lettered(rest: &str) -> Option<(&str, &str)> {
+    let letter = rest.chars().next().filter(char::is_ascii_uppercase)?;
+    let behind = &rest[letter.len_utf8()..];
+    let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, behind) = rest.split_at(1 + digits);
+    if behind.starts_with(|c: char| c.is_alphanumeric()) {
+        return None;
+    }
+    Some((number, behind_separator(behind)?))
+}
+
+/// `2 Name` or `2 of 5: Name`.
+fn followed(rest: &str) -> Option<(&str, &str)> {
+    let (number, title) = rest.split_once(' ')?;
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !is_number {
+        return None;
+    }
+    let begins = |title: &&str| {
+        let begin = title.get(..3);
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case("of "))
+    };
+    let total = Some(title).filter(begins).map(|title| {
+        let rest = &title[3..];
+        rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count())
+    });
+    let title = match total {
+        Some((total, behind)) if !total.is_empty() => behind_separator(behind)?,
+        _ => title,
     };
     Some((number, title.trim()))
 }
@@ -49,7 +127,6 @@ fn plain(rest: &str) -> Option<(&str, &str)> {
 
 /// `2 — Name`, `2. Name`, `2) Name`, `#2 - Name`, `T002: Name`, `2 (P0): Name`, `2：Name`.
 fn separated(rest: &str) -> Option<(&str, &str)> {
-    const SIGNS: [char; 8] = [':', '：', '.', ')', '-', '–', '—', '、'];
     let rest = rest.strip_prefix('#').unwrap_or(rest);
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/'));
     let end = rest.find(is_end).unwrap_or(rest.len());
@@ -58,7 +135,13 @@ fn separated(rest: &str) -> Option<(&str, &str)> {
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let behind = rest[number.len()..].trim_start_matches(['*', '_', ' ']);
+    Some((number, behind_separator(&rest[number.len()..])?))
+}
+
+/// The title behind `: `, ` — `, ` (P0): ` and the like; nothing at all is a title too.
+fn behind_separator(text: &str) -> Option<&str> {
+    const SIGNS: [char; 8] = [':', '：', '.', ')', '-', '–', '—', '、'];
+    let behind = text.trim_start_matches(['*', '_', ' ']);
     let behind = match behind
         .strip_prefix('(')
         .and_then(|inside| inside.split_once(')'))
@@ -68,7 +151,7 @@ fn separated(rest: &str) -> Option<(&str, &str)> {
     };
     let title = behind.trim_start_matches(SIGNS);
     let is_separated = behind.is_empty() || title.len() < behind.len();
-    is_separated.then(|| (number, title.trim()))
+    is_separated.then(|| title.trim())
 }
 
 #[cfg(test)]
@@ -102,6 +185,8 @@ mod tests {
             ("Task T002: B", "T002", "B"),
             ("Task 2: `a` and **b**", "2", "`a` and **b**"),
             ("Task 2: ends with a star*", "2", "ends with a star*"),
+            ("Task 2/5: B", "2", "B"),
+            ("Task 2/5", "2", ""),
         ] {
             let found = task_heading(heading, &["task"]);
             assert_eq!(found, Some((number, title)), "{heading}");
@@ -117,6 +202,57 @@ mod tests {
             "",
         ] {
             assert_eq!(task_heading(heading, &["task"]), None, "{heading}");
+        }
+    }
+
+    #[test]
+    fn headings_that_may_be_tasks_are_told_apart() {
+        for (heading, number, title) in [
+            ("Task 2 Build", "2", "Build"),
+            ("Task 2.1 Build it", "2.1", "Build it"),
+            ("Task 2 of 5: Build", "2", "Build"),
+            ("TASK 2 OF 5", "2", ""),
+            ("Task 2 of the plan", "2", "of the plan"),
+            ("**Task 2 Build**", "2", "Build"),
+            ("Task B: Build", "B", "Build"),
+            ("Task B2 — Build", "B2", "Build"),
+            ("Task B (not begun)", "B", ""),
+            ("Task B", "B", ""),
+        ] {
+            let found = loose_task_heading(heading, &["task"]);
+            assert_eq!(found, Some((number, title)), "{heading}");
+        }
+        for heading in [
+            "Task list",
+            "Task A bug in the parser",
+            "Task AB: x",
+            "Task b: x",
+            "Tasks 2 Build",
+            "Task 2x Build",
+            "Task",
+        ] {
+            assert_eq!(loose_task_heading(heading, &["task"]), None, "{heading}");
+        }
+    }
+
+    #[test]
+    fn numbered_headings_have_a_number_and_a_title() {
+        for (heading, number, title) in [
+            ("1. Build", "1", "Build"),
+            ("2.1 Build", "2.1", "Build"),
+            ("2.1. Build", "2.1", "Build"),
+            ("3) Build", "3", "Build"),
+            ("**4. Build**", "4", "Build"),
+            ("✅ 5: Build", "5", "Build"),
+        ] {
+            assert_eq!(
+                numbered_heading(heading),
+                Some((number, title)),
+                "{heading}"
+            );
+        }
+        for heading in ["2026 plans", "1.Build", "1.", "v1. Build", "Build 1. x", ""] {
+            assert_eq!(numbered_heading(heading), None, "{heading}");
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod any_text;
 mod formats;
+mod forms;
 mod imported;
 mod recognition;
 mod renumbered;
