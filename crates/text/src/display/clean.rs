@@ -32,8 +32,13 @@ pub struct Clean {
     /// A character that has begun.
     begun: Vec<u8>,
     sgr: Sgr,
+    /// Text in small pieces, which the mask gets together: each call of it costs more than such a piece.
+    pieces: Vec<u8>,
     mask: Mask,
 }
+
+/// Text that is at least so long goes to the mask by itself.
+const LONG_PIECE: usize = 64;
 
 impl Clean {
     /// At the beginning of a text.
@@ -46,6 +51,7 @@ impl Clean {
             returned: false,
             begun: Vec::new(),
             sgr: Sgr::default(),
+            pieces: Vec::new(),
             mask: Mask::default(),
         }
     }
@@ -71,7 +77,7 @@ impl Clean {
                 if self.sequences.in_text() {
                     let (run, special) = rest.split_at(harmless(rest));
                     if !run.is_empty() {
-                        self.mask.push(run, out);
+                        self.show(run, out);
                         rest = special;
                         continue;
                     }
@@ -85,6 +91,7 @@ impl Clean {
             self.byte(*byte, out);
             rest = after;
         }
+        self.show_pieces(out);
     }
 
     /// The text has ended: what was held back comes out.
@@ -92,8 +99,9 @@ impl Clean {
         let out = &mut out.0;
         self.broken(out);
         if std::mem::take(&mut self.returned) {
-            self.mask.push(b"\n", out);
+            self.show(b"\n", out);
         }
+        self.show_pieces(out);
         self.mask.finish(out);
         if self.colours == Colours::Keep && self.sgr.is_open() {
             out.extend_from_slice(b"\x1b[0m");
@@ -135,7 +143,7 @@ impl Clean {
 
     fn character(&mut self, c: char, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.returned) {
-            self.mask.push(b"\n", out);
+            self.show(b"\n", out);
             if c == '\n' {
                 return;
             }
@@ -156,9 +164,9 @@ impl Clean {
         match c {
             '\r' if self.returns == Returns::EndLines => self.returned = true,
             // Ends of lines and paragraphs.
-            '\u{2028}' | '\u{2029}' => self.mask.push(b" ", out),
-            '\n' | '\r' | '\t' => self.mask.push(&[c as u8], out),
-            c if is_visible(c) => self.mask.push(c.encode_utf8(&mut [0; 4]).as_bytes(), out),
+            '\u{2028}' | '\u{2029}' => self.show(b" ", out),
+            '\n' | '\r' | '\t' => self.show(&[c as u8], out),
+            c if is_visible(c) => self.show(c.encode_utf8(&mut [0; 4]).as_bytes(), out),
             _ => {}
         }
     }
@@ -175,7 +183,23 @@ impl Clean {
                 sequence.push(b'm');
             }
         }
+        self.show_pieces(out);
         self.mask.colour(&sequence, out);
+    }
+
+    fn show(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        if text.len() < LONG_PIECE {
+            return self.pieces.extend_from_slice(text);
+        }
+        self.show_pieces(out);
+        self.mask.push(text, out);
+    }
+
+    fn show_pieces(&mut self, out: &mut Vec<u8>) {
+        if !self.pieces.is_empty() {
+            self.mask.push(&self.pieces, out);
+            self.pieces.clear();
+        }
     }
 }
 
