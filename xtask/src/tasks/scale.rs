@@ -71,7 +71,7 @@ fn lists(lab: &Lab) -> Result<Vec<Row>, Trouble> {
         let what = format!("10,000 boxes, {shape}: memory for it");
         let peak = (number("peak_kib") / 1024.0, "MiB");
         rows.push(Row::at_most(lab.form, "M11", what, peak, 64.0));
-        let what = format!("10,000 boxes, {shape}: one tick, the text alone, on a processor");
+        let what = format!("10,000 boxes, {shape}: one tick, the text alone");
         let spent = (number("tick_ms"), "ms");
         rows.push(Row::at_most(lab.form, "M11", what, spent, 10.0));
     }

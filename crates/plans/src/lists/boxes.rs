@@ -265,6 +265,23 @@ pub(super) fn check_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
         return None;
     }
     let (number, after) = behind_bullet(line.text.trim_start())?;
+    box_at(line, number, after)
+}
+
+/// Reads `### [ ] text`. Other marks than those of boxes are labels there.
+pub(super) fn heading_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
+    line.heading()?;
+    let after = line.text.trim_start_matches(['#', ' ', '\t', '*', '_']);
+    let found = box_at(line, None, after)?;
+    matches!(found.mark, ' ' | 'x' | 'X' | '-' | '~' | '/').then_some(found)
+}
+
+/// Reads a box behind the bullet or the signs of a heading.
+fn box_at<'a>(
+    line: &RoadmapLine<'a>,
+    number: Option<&'a str>,
+    after: &'a str,
+) -> Option<CheckBox<'a>> {
     let inside = after.trim_start().strip_prefix('[')?;
     let (between, behind) = inside.split_once(']')?;
     let sign = between.trim();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::asides::Asides;
-use super::boxes::{CheckBox, Document, Item, check_box, struck};
+use super::boxes::{CheckBox, Document, Item, check_box, heading_box, struck};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
@@ -74,7 +74,11 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
         .filter(|item| asides.is_work(item))
         .collect();
     let loose = |at: usize| loose_task_heading(doc.headings[at].text, &WORDS);
-    for (at, found) in with_boxes(&work, &heads, loose) {
+    let own = (0..heads.len()).filter(|at| heads[*at].is_none() && has_own_box(doc, *at));
+    let own = own.filter_map(|at| Some((at, loose(at)?)));
+    let mut found: BTreeMap<usize, (&str, &str)> = own.collect();
+    found.extend(with_boxes(&work, &heads, loose));
+    for (at, found) in found {
         if taken.insert(found.0) {
             heads[at] = Some(found);
         }
@@ -86,6 +90,24 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
         }
     }
     heads
+}
+
+/// Whether a task of the plan has a box, of its own or under it.
+pub(super) fn has_boxes(doc: &Document<'_>) -> bool {
+    let heads = heads(doc);
+    let is_head = |at: &usize| heads[*at].is_some();
+    let has_step = |item: &Item<'_>| item.under.iter().any(is_head);
+    doc.items.iter().any(has_step)
+        || (0..heads.len()).any(|at| is_head(&at) && has_own_box(doc, at))
+}
+
+/// Whether a heading has a box.
+fn has_own_box(doc: &Document<'_>, at: usize) -> bool {
+    // Lines are counted from 1.
+    let line = doc
+        .lines
+        .get(doc.headings[at].line.saturating_sub(1) as usize);
+    line.and_then(heading_box).is_some()
 }
 
 /// The headings that `read` reads and that are the nearest tasks above a box, in the order of the file.
@@ -129,8 +151,14 @@ fn task(
     let inside = doc.lines.iter().skip(first);
     let inside = inside.take_while(|line| lines.contains(&line.number));
     let body: Vec<&str> = inside.clone().skip(1).map(|line| line.text).collect();
-    let steps: Vec<CheckBox<'_>> = inside.filter_map(check_box).filter(is_step).collect();
-    let ticked = !steps.is_empty() && steps.iter().all(CheckBox::is_done);
+    let own = doc.lines.get(first).and_then(heading_box);
+    let steps = inside.filter_map(check_box).filter(is_step);
+    let steps: Vec<CheckBox<'_>> = own.clone().into_iter().chain(steps).collect();
+    // The box of the heading speaks for the whole.
+    let ticked = match &own {
+        Some(own) => own.is_done(),
+        None => !steps.is_empty() && steps.iter().all(CheckBox::is_done),
+    };
     let body = body.join("\n").trim().to_owned();
     ListTask {
         has_own_id: true,

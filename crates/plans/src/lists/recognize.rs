@@ -99,7 +99,8 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
     }
     let read = roadmap::parse(text);
     match read.foreign {
-        Some(ForeignFormat::Plan) => return Recognized::List(ListFormat::Plan),
+        Some(ForeignFormat::Plan) if is_plan(text) => return Recognized::List(ListFormat::Plan),
+        Some(ForeignFormat::Plan) => return markdown(path, text),
         Some(ForeignFormat::SpecKit) => return Recognized::List(ListFormat::SpecKit),
         Some(ForeignFormat::Kiro) => return Recognized::List(ListFormat::Kiro),
         Some(found @ ForeignFormat::Gsd) => {
@@ -122,6 +123,11 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
     markdown(path, text)
 }
 
+/// Whether tasks of a plan have boxes: a report on tasks has none, or elsewhere.
+fn is_plan(text: &str) -> bool {
+    plan::has_boxes(&Document::read(text, |_| None))
+}
+
 fn markdown(path: &str, text: &str) -> Recognized {
     let doc = Document::read(text, spec_kit::name);
     let asides = Asides::of(&doc);
@@ -135,7 +141,11 @@ fn markdown(path: &str, text: &str) -> Recognized {
     if named > 0 && named * 2 >= work.len() {
         return Recognized::List(ListFormat::SpecKit);
     }
-    if plan::is_loose_plan(&doc, is_in_plans(path)) {
+    let is_plan = match doc.items.is_empty() {
+        true => plan::has_boxes(&doc),
+        false => plan::is_loose_plan(&doc, is_in_plans(path)),
+    };
+    if is_plan {
         return Recognized::List(ListFormat::Plan);
     }
     if !doc.items.is_empty() {

@@ -81,8 +81,9 @@ fn lettered(rest: &str) -> Option<(&str, &str)> {
 /// `2 Name` or `2 of 5: Name`.
 fn followed(rest: &str) -> Option<(&str, &str)> {
     let (number, title) = rest.split_once(' ')?;
-    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
-        && number
+    let bare = number.strip_prefix('T').unwrap_or(number);
+    let is_number = bare.starts_with(|c: char| c.is_ascii_digit())
+        && bare
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
     if !is_number {
@@ -213,6 +214,7 @@ mod tests {
             ("Task 2 of 5: Build", "2", "Build"),
             ("TASK 2 OF 5", "2", ""),
             ("Task 2 of the plan", "2", "of the plan"),
+            ("Task T002 [P] [US1]: Build", "T002", "[P] [US1]: Build"),
             ("**Task 2 Build**", "2", "Build"),
             ("Task B: Build", "B", "Build"),
             ("Task B2 — Build", "B2", "Build"),

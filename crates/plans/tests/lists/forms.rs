@@ -162,6 +162,45 @@ fn headings_with_boxes_are_tasks_of_a_plan() {
 }
 
 #[test]
+fn a_box_of_a_heading_speaks_for_its_task() {
+    for steps in ["", "- [ ] a\n- [x] b\n"] {
+        let text = format!(
+            "# Plan\n\n### [x] Task 1: Read\n{steps}\n### [ ] Task 2: Print\n{steps}\n#### [/] Task 3 Check\n{steps}\n### [P] Task 4: Say\n- [ ] c\n"
+        );
+        let found = by_content("/p/x.md", &text);
+        assert_eq!(found, list(ListFormat::Plan), "{text}");
+        let read = read(ListFormat::Plan, &text);
+        let expected = [
+            "1 done",
+            "2 todo after 1",
+            "3 todo after 2",
+            "4 todo after 3",
+        ];
+        assert_eq!(rows(&read), expected, "{text}");
+        let ticked = read.set_done(&[file("list", &text)], "2", true).unwrap();
+        let (before, behind) = text.split_once("### [ ] Task 2").unwrap();
+        let (own, rest) = behind.split_once("#### ").unwrap();
+        let own = own.replace("[ ]", "[x]");
+        let expected = format!("{before}### [x] Task 2{own}#### {rest}");
+        assert_eq!(ticked[0].text, expected);
+    }
+    let text = "## [ ] Task 1: Read\n\nWords.\n\n## [x] Task 2: Print\n";
+    assert_eq!(by_content("/p/x.md", text), list(ListFormat::Plan));
+}
+
+#[test]
+fn a_report_on_tasks_is_no_plan() {
+    let text = "# Log\n\n- [x] Tools are there\n\n### Task 1: Read\n\nDone in a minute.\n\n### Task 2: Print\n\nDone.\n";
+    assert_eq!(by_content("/p/log.md", text), list(ListFormat::Checklist));
+    assert_eq!(rows(&read(ListFormat::Checklist, text)), ["1 done"]);
+    let text = "# Log\n\n### Task 1: Read\n\nDone.\n";
+    assert!(matches!(
+        by_content("/p/log.md", text),
+        Recognized::Other { .. }
+    ));
+}
+
+#[test]
 fn numbers_are_tasks_in_a_folder_of_plans_alone() {
     let text = "# Plan\n\n## 1. Read\n\nWhy.\n\n### 1.1 Parse\n- [ ] a\n- [ ] b\n\n### 1.2 Check\n#### Tests\n- [x] c\n\n\
                 ## 2. Print\n- [ ] d\n\n## Success Criteria\n- [ ] e\n";
