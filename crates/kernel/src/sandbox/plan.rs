@@ -246,7 +246,8 @@ impl Planning<'_> {
             return;
         };
         let (access, why) = match level {
-            SandboxLevel::Strict => (
+            // Of a user without a home it is `/`, as in containers: then all programs would be hidden.
+            SandboxLevel::Strict if home.parent().is_some() => (
                 Access::Private,
                 "your home directory is hidden in `strict`: what is written is thrown away",
             ),

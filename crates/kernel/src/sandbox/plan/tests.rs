@@ -196,6 +196,32 @@ fn strict_hides_the_home_directory_but_for_tools_and_grants_the_provider_alone()
     assert_eq!(plan.network, Network::Hosts(vec!["api.example".into()]));
 }
 
+/// As of a user in a container who has none.
+#[test]
+fn a_home_that_is_the_root_hides_no_programs_in_strict() {
+    let machine = Machine::new(&["/.ssh/", "/w/p/", "/usr/bin/descartes"]);
+    let look = |path: &Path| machine.look(path);
+    let facts = SandboxFacts {
+        work_dir: "/w/p".into(),
+        git: None,
+        home: Some("/".into()),
+        state_root: "/w/p/.descartes".into(),
+        programs: Vec::new(),
+        gate_scripts: Vec::new(),
+        ..facts(&look)
+    };
+    let level = SandboxLevel::Strict;
+    let plan = plan(&facts, &SandboxConfig::default(), level, RunPurpose::Gate).unwrap();
+    for (path, access) in [
+        ("/usr/bin/git", Access::ReadOnly),
+        ("/w/other", Access::ReadOnly),
+        ("/.ssh/id_rsa", Access::Hidden),
+        ("/w/p/x", Access::Writable),
+    ] {
+        assert_eq!(plan.access(Path::new(path)), access, "{path}");
+    }
+}
+
 #[test]
 fn flags_open_and_close_what_they_name() {
     let config = SandboxConfig {
