@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use descartes_kernel::sandbox::Mechanism;
+use descartes_kernel::sandbox::{Mechanism, NamespaceFacts};
 use descartes_proc::landlock_abi;
 use nix::unistd::geteuid;
 
@@ -26,6 +26,8 @@ pub struct Machine {
     pub landlock: Option<u32>,
     /// Whether programs are started as root.
     pub is_root: bool,
+    /// What may keep `bwrap` from working.
+    pub namespaces: NamespaceFacts,
 }
 
 /// Folders in which programs of the system are, wherever the PATH leads.
@@ -45,6 +47,7 @@ impl Machine {
             bwrap: safe.find_map(|path| bwrap_at(&path)),
             landlock: landlock_abi(),
             is_root: geteuid().is_root(),
+            namespaces: namespace_facts(),
         }
     }
 
@@ -59,6 +62,32 @@ impl Machine {
         let parts: Vec<String> = bwrap.into_iter().chain(landlock).collect();
         format!("{}, seccomp", parts.join(", "))
     }
+}
+
+fn namespace_facts() -> NamespaceFacts {
+    let is = |switch: &str, value: &str| {
+        let file = Path::new("/proc/sys").join(switch);
+        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
+    };
+    let is_root = geteuid().is_root();
+    NamespaceFacts {
+        within: false,
+        apparmor_restricts: !is_root && is("kernel/apparmor_restrict_unprivileged_userns", "1"),
+        needs_root: !is_root && is("kernel/unprivileged_userns_clone", "0"),
+        none_allowed: is("user/max_user_namespaces", "0"),
+        container: is_in_container(),
+    }
+}
+
+/// Told by the files and variables that are put into containers.
+fn is_in_container() -> bool {
+    const FILES: [&str; 4] = [
+        "/run/.containerenv",
+        "/.dockerenv",
+        "/run/systemd/container",
+        "/var/run/secrets/kubernetes.io",
+    ];
+    FILES.iter().any(|file| Path::new(file).exists()) || std::env::var_os("container").is_some()
 }
 
 fn bwrap_at(path: &Path) -> Option<Bwrap> {

@@ -75,21 +75,20 @@ impl Sandbox {
             Err(Failed::Promise(why)) => return Err(broken_promise(&why)),
         };
         debug!(why, "bwrap does not work here");
-        if plans.iter().any(|plan| plan.level == SandboxLevel::Strict)
-            || plans.iter().any(|plan| plan.network != Network::Host)
-        {
+        let advice = sandbox.machine.namespaces.advice(&why);
+        if let Some(instead) = instead_of_bwrap(plans) {
             return Err(Unavailable {
                 message: format!("this sandbox needs bwrap, which does not work here: {why}"),
-                hint: format!(
-                    "{}; or use --sandbox workspace without --gate-network off",
-                    bwrap_hint(&why)
-                ),
+                hint: format!("{advice}; or use {instead}"),
             });
         }
         if sandbox.machine.landlock.is_none() {
             return Err(Unavailable {
-                message: format!("no sandbox works here: {why}; and the kernel has no Landlock"),
-                hint: format!("{}; or use --sandbox off", bwrap_hint(&why)),
+                message: format!(
+                    "no sandbox works here: {why}; and the kernel has no Landlock{}",
+                    sandbox.machine.namespaces.kept_out()
+                ),
+                hint: format!("{advice}; or use --sandbox off"),
             });
         }
         sandbox.mechanism = Mechanism::Landlock;
@@ -208,7 +207,10 @@ impl Sandbox {
             Some(1) if !out.is_empty() => Err(Failed::Promise(out.replace('\n', "; "))),
             _ => Err(Failed::Sandbox(match err.is_empty() {
                 true => format!("it ended with {}", output.status),
-                false => err.lines().last().unwrap_or_default().to_owned(),
+                false => {
+                    let last = err.lines().last().unwrap_or_default();
+                    last.trim_end_matches('.').to_owned()
+                }
             })),
         }
     }
@@ -222,6 +224,17 @@ enum Failed {
     Promise(String),
 }
 
+/// What would work without `bwrap` in place of these plans, where they need it.
+fn instead_of_bwrap(plans: &[&SandboxPlan]) -> Option<&'static str> {
+    match () {
+        () if plans.iter().any(|plan| plan.level == SandboxLevel::Strict) => {
+            Some("--sandbox workspace")
+        }
+        () if plans.iter().any(|plan| plan.network != Network::Host) => Some("--gate-network on"),
+        () => None,
+    }
+}
+
 fn broken_promise(why: &str) -> Unavailable {
     Unavailable {
         message: format!("the sandbox was tried and is not as planned: {why}"),
@@ -229,32 +242,6 @@ fn broken_promise(why: &str) -> Unavailable {
                off; `descartes sandbox explain` lists them"
             .to_owned(),
     }
-}
-
-fn bwrap_hint(why: &str) -> String {
-    let restricted = |file: &str, value: &str| {
-        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
-    };
-    let apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
-    let debian = "/proc/sys/kernel/unprivileged_userns_clone";
-    let hint = match () {
-        () if why.contains("not installed") => {
-            "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
-        }
-        () if restricted(apparmor, "1") => {
-            "AppArmor keeps programs from making user namespaces: install the profile bwrap-userns-restrict of \
-             your distribution"
-        }
-        () if restricted(debian, "0") => {
-            "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
-        }
-        () if why.contains("proc") || why.contains("namespace") => {
-            "this container allows no namespaces: run it with --security-opt seccomp=unconfined \
-             --security-opt systempaths=unconfined, or outside"
-        }
-        () => "run `descartes doctor`",
-    };
-    hint.to_owned()
 }
 
 /// Shown in place of files that are hidden.

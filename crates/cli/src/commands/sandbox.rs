@@ -25,6 +25,10 @@ pub fn run(args: &SandboxVerbArgs, ctx: &CommandContext) -> Result<i32, CliError
     match &args.verb {
         None => {
             let chosen = ChosenSandbox::of(&args.which, &args.command, ctx)?;
+            if let Some(weaker) = chosen.trial.summary(&chosen.config).weaker {
+                let printer = &ctx.printer;
+                printer.warning(&format!("the sandbox is weaker here: {weaker}"));
+            }
             start(&chosen, args.command.clone())
         }
         Some(SandboxVerb::Explain(explain)) => {

@@ -68,12 +68,25 @@ fn check_fallback(world: &World, start: &dyn Fn(&[&str]) -> Command, why: &[&str
     let said = strict.stderr();
     assert!(said.contains("this sandbox needs bwrap"), "{said}");
     assert!(said.contains("hint: "), "{said}");
+    let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+    let hint = hint.and_then(|hint| hint.strip_suffix("; or use --sandbox workspace"));
+    assert!(hint.is_some(), "{said}");
+    let hint = hint.unwrap_or_default();
+    // `bwrap` is there: neither is it to be installed, nor is the reader to be sent in a circle.
+    assert!(!hint.contains("install bubblewrap"), "{said}");
+    assert!(!hint.contains("doctor"), "{said}");
     // `doctor` says the same.
     let told = world.run(start(&["doctor"])).stdout();
     assert!(
         told.contains("workspace works here, weaker, and strict does not"),
         "{told}"
     );
+    assert!(told.contains(hint), "{told}");
+    // So does a command that is tried.
+    let tried = world.run(start(&["sandbox", "--", "true"]));
+    tried.assert_code(0);
+    let said = tried.stderr();
+    assert!(said.contains("the sandbox is weaker here: "), "{said}");
 }
 
 #[test]

@@ -64,6 +64,34 @@ fn an_ordinary_user_makes_namespaces_and_root_does_not() {
     }
 }
 
+/// One of ours inside of one of ours is made of Landlock and seccomp, says so, and holds; `strict` is refused with
+/// what to do, which is neither to install nor to allow anything.
+#[test]
+fn a_sandbox_in_the_sandbox_is_weaker_and_says_so() {
+    if !has_bwrap() || descartes_proc::landlock_abi().is_none() {
+        return;
+    }
+    let world = world("");
+    std::fs::create_dir(world.project().join("inner")).unwrap();
+    let program = descartes_testkit::descartes().display().to_string();
+    let nested = |rest: &[&str]| {
+        let words = [
+            &["env", "-C", "inner", program.as_str(), "sandbox"][..],
+            rest,
+        ];
+        confined(&world, "workspace", &[], &words.concat())
+    };
+    let ended = nested(&["--", "sh", "-c", "touch mine; touch ../not-mine"]);
+    let said = ended.stderr();
+    assert!(said.contains("the sandbox is weaker here: "), "{said}");
+    assert!(world.has("inner/mine"), "{said}");
+    let refused = nested(&["--sandbox", "strict", "--", "true"]);
+    refused.assert_code(65);
+    let said = refused.stderr();
+    assert!(said.contains("inside of a sandbox of descartes"), "{said}");
+    assert!(!said.contains("install"), "{said}");
+}
+
 /// Where mounts are shared, as on most machines, one that is made later is seen in the sandbox, and writable as far
 /// as its view goes: Landlock holds it.
 #[test]

@@ -105,7 +105,8 @@ impl LoopSandbox {
             .iter()
             .flat_map(|plan| plan.paths(Access::Writable).map(Path::to_owned))
             .collect();
-        let machine = Machine::examine(around.path(), &avoid);
+        let mut machine = Machine::examine(around.path(), &avoid);
+        machine.namespaces.within = settings.confined;
         let tried: Vec<&SandboxPlan> = plans.iter().collect();
         let sandbox = Sandbox::choose(machine, &around.program, &around.state_root, &tried);
         let sandbox = sandbox.map_err(refused)?;

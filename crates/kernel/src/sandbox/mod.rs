@@ -1,6 +1,7 @@
 //! Where agents and gates may write and what they may see, as plain values: facts about machine and
 //! project in, a [`SandboxPlan`] out, and arguments for the programs that carry it out.
 
+mod advice;
 mod bwrap;
 mod config;
 mod confinement;
@@ -12,6 +13,7 @@ mod places;
 mod plan;
 mod summary;
 
+pub use advice::NamespaceFacts;
 pub use bwrap::bwrap_args;
 pub use config::{LevelReason, SandboxConfig};
 pub use confinement::{Confinement, Limits, OuterOrder, ProbeOrder};

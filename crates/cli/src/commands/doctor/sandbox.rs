@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use descartes_agents::agent::{GENERIC, Profiles};
-use descartes_core::host::TrialSandbox;
+use descartes_core::host::{HostError, TrialSandbox};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{
     Mechanism, RunPurpose, SandboxConfig, SandboxLevel, SandboxSummary,
@@ -31,9 +31,15 @@ pub fn look(profiles: &Profiles, ctx: &CommandContext) -> Finding {
 }
 
 fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding {
-    let found = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
-    let found = found.and_then(|()| try_in(folder, SandboxLevel::Strict, profiles, ctx));
-    match found {
+    if let Err(error) = std::fs::create_dir_all(folder) {
+        let why = format!("not tried: {}: {error}", folder.display());
+        return note(
+            CHECK,
+            why,
+            "run `descartes doctor` in a folder that you may write",
+        );
+    }
+    match try_in(folder, SandboxLevel::Strict, profiles, ctx) {
         Ok(found) if found.mechanism == Some(Mechanism::Bwrap) => {
             let mut told = format!("workspace and strict work here: {}", found.version);
             if !found.limits.is_empty() {
@@ -44,7 +50,10 @@ fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding 
             }
             ok(CHECK, told)
         }
-        Ok(_) | Err(_) => {
+        strict => {
+            // What keeps the stronger one from working, and what to do about it.
+            let strict = strict.err().and_then(|error| error.hint());
+            let strict = strict.unwrap_or_default();
             match try_in(folder, SandboxLevel::Workspace, profiles, ctx) {
                 Ok(SandboxSummary {
                     version,
@@ -55,19 +64,15 @@ fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding 
                     format!(
                         "workspace works here, weaker, and strict does not: {version}; {weaker}"
                     ),
-                    "install bubblewrap, and allow it user namespaces",
+                    &strict,
                 ),
                 Ok(SandboxSummary { version, .. }) => note(
                     CHECK,
                     format!("workspace works here, strict does not: {version}"),
-                    "",
+                    &strict,
                 ),
                 // Nobody has to use one.
-                Err(why) => note(
-                    CHECK,
-                    format!("no sandbox works here: {why}"),
-                    "install bubblewrap (apt install bubblewrap), and allow it user namespaces",
-                ),
+                Err(why) => note(CHECK, why.to_string(), &why.hint().unwrap_or_default()),
             }
         }
     }
@@ -78,7 +83,7 @@ fn try_in(
     level: SandboxLevel,
     profiles: &Profiles,
     ctx: &CommandContext,
-) -> Result<SandboxSummary, String> {
+) -> Result<SandboxSummary, HostError> {
     let config = IterativeLoopConfig {
         sandbox: SandboxConfig {
             level: Some(level),
@@ -87,8 +92,9 @@ fn try_in(
         ..IterativeLoopConfig::default()
     };
     let settings = host_settings(&Default::default(), folder, profiles, ctx);
-    let generic = profiles.get(GENERIC).ok_or("no generic profile")?;
-    let trial = TrialSandbox::prepare(&settings, &config, folder, RunPurpose::Agent, generic, None);
-    let trial = trial.map_err(|error| error.to_string())?;
+    let generic = profiles.get(GENERIC);
+    let generic = generic.ok_or_else(|| HostError::Internal("no generic profile".to_owned()))?;
+    let trial =
+        TrialSandbox::prepare(&settings, &config, folder, RunPurpose::Agent, generic, None)?;
     Ok(trial.summary(&config))
 }
