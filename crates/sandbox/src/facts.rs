@@ -128,7 +128,7 @@ impl SandboxProject {
             state_root: real(&around.state_root),
             runtime_dir: around.runtime_dir.as_deref().map(real),
             program: real(&around.program),
-            programs: programs(around, run.program, &self.work_dir),
+            programs: programs(around, run.program, &self.work_dir, home.as_deref()),
             handed: run.handed.to_vec(),
             extra_locks: self.extra_locks.clone(),
             gate_scripts: script_names(run.gates).into_iter().collect(),
@@ -202,17 +202,32 @@ pub fn look(path: &Path) -> Option<FoundPath> {
     Some(FoundPath { real, is_folder })
 }
 
-/// Folders of the PATH and that of the agent's program, as far as they lie outside of the work tree.
-fn programs(around: &Surroundings, program: Option<&Path>, work_dir: &Path) -> Vec<PathBuf> {
+/// Folders of the PATH and that of the agent's program, as far as they lie outside of the work tree. Of a program
+/// that lies above the work tree or in the home directory itself the file alone: its folder holds all else.
+fn programs(
+    around: &Surroundings,
+    program: Option<&Path>,
+    work_dir: &Path,
+    home: Option<&Path>,
+) -> Vec<PathBuf> {
+    let holds_all = |folder: &Path| {
+        work_dir.starts_with(folder) || home.is_some_and(|home| home.starts_with(folder))
+    };
     let folders = around.path().map(|path| std::env::split_paths(path));
     let folders = folders
         .into_iter()
         .flatten()
         .filter(|dir| dir.is_absolute());
-    let own = program.map(real).map(|program| program_root(&program));
+    let own = program.map(real).map(|program| {
+        let root = program_root(&program);
+        match holds_all(&root) {
+            true => program,
+            false => root,
+        }
+    });
     let all = folders.map(|folder| real(&folder)).chain(own);
     let mut all: Vec<PathBuf> = all
-        .filter(|folder| folder.parent().is_some() && !work_dir.starts_with(folder))
+        .filter(|folder| folder.parent().is_some() && !holds_all(folder))
         .filter(|folder| !folder.starts_with(work_dir))
         .collect();
     all.sort();

@@ -182,6 +182,29 @@ fn strict_has_no_network_but_the_providers_and_gates_have_a_loopback_of_their_ow
 }
 
 #[test]
+fn a_program_in_the_home_itself_runs_in_strict_and_shows_nothing_beside_it() {
+    if !has_bwrap() {
+        return;
+    }
+    let world = world("");
+    let home = world.home();
+    std::fs::write(home.join("notes.txt"), "mine").unwrap();
+    // A project in the home, with the program in a folder above it; and a project elsewhere.
+    let inside = home.join("work/project");
+    std::fs::create_dir_all(&inside).unwrap();
+    for (folder, dir) in [(home.join("work"), inside), (home, world.project())] {
+        let program = folder.join("look.sh");
+        std::fs::write(&program, "#!/bin/sh\ncat ~/notes.txt\necho ran").unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, executable).unwrap();
+        let mut command = world.descartes(["sandbox", "--sandbox", "strict", "--"]);
+        command.arg(&program).current_dir(&dir);
+        let ended = world.run(command);
+        assert_eq!(ended.stdout().trim(), "ran", "{}: {ended}", dir.display());
+    }
+}
+
+#[test]
 fn any_command_can_be_tried_and_the_sandbox_is_explained() {
     if !has_bwrap() {
         return;
