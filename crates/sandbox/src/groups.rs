@@ -24,6 +24,8 @@ pub(crate) fn look() -> LimitFacts {
         groups: root.and_then(|root| groups(root, &own)),
         is_root: geteuid().is_root(),
         memory: total_memory(&memory),
+        has_session: std::env::var_os("XDG_RUNTIME_DIR")
+            .is_some_and(|folder| Path::new(&folder).join("systemd/private").exists()),
     }
 }
 
@@ -173,6 +175,7 @@ mod tests {
             groups: Some(found),
             is_root: false,
             memory: Some(4 << 30),
+            has_session: false,
         };
         let order = facts.limits().group.unwrap();
         let dead = user.join("descartes-4194999");

@@ -52,7 +52,8 @@ impl NamespaceFacts {
                  your distribution"
             }
             _ => {
-                "allow `bwrap` to make user namespaces: `bwrap --ro-bind / / --proc /proc true` has to work"
+                "something keeps `bwrap` from it, as AppArmor and SELinux can (sudo dmesg tells); this has to work: bwrap \
+                 --unshare-user --unshare-pid --ro-bind / / --proc /proc true"
             }
         }
     }
@@ -81,7 +82,7 @@ mod tests {
         let table = [
             (facts, "bwrap is not installed", "install bubblewrap"),
             (container, "bwrap is not installed", "install bubblewrap"),
-            (facts, no_namespace, "bwrap --ro-bind / /"),
+            (facts, no_namespace, "sudo dmesg"),
             (container, no_namespace, "--security-opt seccomp=unconfined"),
             (
                 container,

@@ -18,6 +18,8 @@ pub struct LimitFacts {
     pub is_root: bool,
     /// The machine's memory in bytes.
     pub memory: Option<u64>,
+    /// Whether systemd has a session for this user, in which groups can be had.
+    pub has_session: bool,
 }
 
 /// A control group above this process.
@@ -113,10 +115,11 @@ impl LimitFacts {
         let limits = |group: &&GroupFacts, what: &str| group.controllers.iter().any(|c| c == what);
         let writable: Vec<&GroupFacts> = above.iter().filter(|group| group.writable).collect();
         if writable.is_empty() {
-            return Err(
-                "no control group can be made here (start descartes with systemd-run --user --scope)"
-                    .to_owned(),
-            );
+            let way = match self.has_session {
+                true => "start descartes with systemd-run --user --scope",
+                false => "this user has no session of systemd",
+            };
+            return Err(format!("no control group can be made here ({way})"));
         }
         let find = |what: &str| writable.iter().copied().find(|group| limits(group, what));
         let found = find("memory").or_else(|| find("pids"));
@@ -249,6 +252,7 @@ mod tests {
                 groups,
                 is_root,
                 memory: Some(1 << 30),
+                has_session: false,
             };
             let limits = facts.limits();
             let made = limits.group.as_ref().map(|order| order.parent.clone());
@@ -262,11 +266,26 @@ mod tests {
     }
 
     #[test]
+    fn the_way_to_a_group_is_told_to_those_who_can_take_it() {
+        for (has_session, wanted) in [(true, "systemd-run --user --scope"), (false, "no session")] {
+            let facts = LimitFacts {
+                groups: Some(vec![group("/c/a", false, &[]), group("/c", false, &[])]),
+                has_session,
+                ..LimitFacts::default()
+            };
+            let told = facts.limits().missing.concat();
+            assert!(told.contains(wanted), "{told}");
+            assert_eq!(told.contains("systemd-run"), has_session, "{told}");
+        }
+    }
+
+    #[test]
     fn a_group_that_could_not_be_made_is_told() {
         let facts = LimitFacts {
             groups: Some(vec![group("/c", true, &["memory", "pids"])]),
             is_root: true,
             memory: Some(1 << 30),
+            has_session: false,
         };
         let limits = HeldLimits::without_group(&facts, "it is busy");
         assert_eq!((limits.group, limits.held.len()), (None, 0));
