@@ -70,9 +70,26 @@ pub(crate) struct RunGroup {
     own: PathBuf,
 }
 
+/// Moves this process into a group: what it starts begins there.
+pub(crate) fn move_into(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
 impl RunGroup {
-    /// Makes it, and moves this process into it: what it starts begins there.
+    /// Makes it, and moves this process into it.
     pub(crate) fn enter(order: &GroupOrder) -> io::Result<Self> {
+        let group = Self::make(order)?;
+        match move_into(&group.path) {
+            Ok(()) => Ok(group),
+            Err(error) => {
+                group.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes it, with its limits.
+    pub(crate) fn make(order: &GroupOrder) -> io::Result<Self> {
         remove_those_of_the_dead(&order.parent);
         let path = order.parent.join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&path)?;
@@ -84,14 +101,13 @@ impl RunGroup {
             Some(value) => fs::write(group.path.join(file), value.to_string()),
             None => Ok(()),
         };
-        let entered = set("pids.max", order.processes)
+        let made = set("pids.max", order.processes)
             .and_then(|()| set("memory.max", order.memory))
             .inspect(|()| {
                 // Else what is over the limit fills the swap first. Not every kernel counts that.
                 let _ = set("memory.swap.max", order.memory.map(|_| 0));
-            })
-            .and_then(|()| fs::write(group.path.join("cgroup.procs"), "0"));
-        match entered {
+            });
+        match made {
             Ok(()) => Ok(group),
             Err(error) => {
                 group.remove();
@@ -100,9 +116,14 @@ impl RunGroup {
         }
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Moves this process back: it is not counted, and can take the group away.
     pub(crate) fn leave(&self) -> io::Result<()> {
-        fs::write(self.own.join("cgroup.procs"), "0")
+        move_into(&self.own)
     }
 
     /// What was denied, as lines for the log.
@@ -180,6 +201,10 @@ mod tests {
         let order = facts.limits().group.unwrap();
         let dead = user.join("descartes-4194999");
         fs::create_dir(&dead).unwrap();
+        let made = RunGroup::make(&order).unwrap();
+        let moved = made.path.join("cgroup.procs").exists();
+        assert!(!moved, "for a run, what is started moves itself");
+        fs::remove_dir_all(&made.path).unwrap();
         let group = RunGroup::enter(&order).unwrap();
         assert!(!dead.exists(), "a group of a dead run is removed");
         let read = |file: &str| fs::read_to_string(group.path.join(file)).unwrap();
@@ -199,14 +224,20 @@ mod tests {
     }
 
     /// A program in a group that was made for real, with these limits; how it ended and what is told of it.
-    fn run_within(order: &GroupOrder, program: &str, args: &[&str]) -> (ExitStatus, Vec<String>) {
-        let group = RunGroup::enter(order).unwrap();
-        let child = Command::new(program).args(args).spawn();
-        group.leave().unwrap();
-        let ended = child.unwrap().wait().unwrap();
+    /// Whatever it left is ended.
+    fn run_within(order: &GroupOrder, script: &str) -> (ExitStatus, Vec<String>) {
+        let group = RunGroup::make(order).unwrap();
+        let script = format!("echo 0 > \"$0/cgroup.procs\"; {script}");
+        let mut command = Command::new("sh");
+        let ended = command.args(["-c", &script]).arg(&group.path).status();
+        let ended = ended.unwrap();
         let told = group.reached();
-        group.remove();
-        assert!(!group.path.exists(), "nothing is left of it");
+        fs::write(group.path.join("cgroup.kill"), "1").unwrap();
+        while group.path.exists() {
+            // Until the last one in it is gone.
+            group.remove();
+            std::thread::yield_now();
+        }
         (ended, told)
     }
 
@@ -225,13 +256,13 @@ mod tests {
             processes: Some(40),
             ..order
         };
-        let (ended, told) = run_within(&small, "tail", &["/dev/zero"]);
+        let (ended, told) = run_within(&small, "exec tail /dev/zero");
         assert_eq!(ended.signal(), Some(9), "{ended:?}");
         assert_eq!(told, [format!("{LIMIT_REACHED}memory")]);
-        let bomb = "for i in $(seq 100); do sleep 0.1 & done; wait";
-        let (_, told) = run_within(&small, "bash", &["-c", bomb]);
+        let bomb = "i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done";
+        let (_, told) = run_within(&small, bomb);
         assert_eq!(told, [format!("{LIMIT_REACHED}processes")]);
-        let (ended, told) = run_within(&small, "true", &[]);
+        let (ended, told) = run_within(&small, "true");
         assert!(ended.success() && told.is_empty(), "{ended:?} {told:?}");
     }
 

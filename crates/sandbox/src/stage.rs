@@ -9,6 +9,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use descartes_kernel::sandbox::{Confinement, GroupOrder, OuterOrder};
@@ -21,10 +22,13 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout};
 
 use crate::groups::RunGroup;
-use crate::{network, probe, rights, syscalls};
+use crate::{groups, network, probe, rights, syscalls};
 
 /// The hidden verb.
 pub const STAGE_VERB: &str = "__sandbox";
+
+/// This binary, whatever became of its file.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Exit codes as shells have them.
 const CANNOT_RUN: i32 = 126;
@@ -38,6 +42,7 @@ pub fn stage_main(words: &[OsString]) -> i32 {
     match (stage.to_str(), rest) {
         (Some("outer"), [order, program @ ..]) => outer(order, program),
         (Some("group"), [order]) => try_group(order),
+        (Some("enter"), [group, program @ ..]) => enter_group(group, program),
         (Some("inner"), [order, program @ ..]) => inner(order, program),
         (Some("probe"), [order]) => probe::run(order),
         _ => complain("this stage is not known", CANNOT_RUN),
@@ -77,6 +82,14 @@ fn try_group(order: &OsString) -> i32 {
     }
 }
 
+/// Moves this process into a control group and becomes the program.
+fn enter_group(group: &OsString, program: &[OsString]) -> i32 {
+    match groups::move_into(Path::new(group)) {
+        Ok(()) => become_program(program, &[]),
+        Err(error) => complain(&format!("no control group: {error}"), CANNOT_RUN),
+    }
+}
+
 fn start_and_wait(order: &OuterOrder, program: &[OsString]) -> io::Result<i32> {
     let (name, args) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     prctl::set_child_subreaper(true)?;
@@ -85,18 +98,28 @@ fn start_and_wait(order: &OuterOrder, program: &[OsString]) -> io::Result<i32> {
         // tree; `bwrap` ends with this process, and with `bwrap` all that is inside.
         prctl::set_pdeathsig(Signal::SIGKILL)?;
     }
-    let mut command = Command::new(name);
+    let group = order.group.as_ref().map(RunGroup::make).transpose()?;
+    let mut command = match &group {
+        // What is started moves itself: this process stays where it is, since systemd takes away a scope that
+        // nobody is left in.
+        Some(group) => {
+            let mut command = Command::new(THIS_PROGRAM);
+            command.args([STAGE_VERB, "enter"]).arg(group.path());
+            command.arg(name);
+            command
+        }
+        None => Command::new(name),
+    };
     command.args(args);
     let hosts = order.hosts.as_deref();
     let socket = hosts
         .map(|_| network::offer_socket(&mut command))
         .transpose()?;
-    let group = order.group.as_ref().map(RunGroup::enter).transpose()?;
-    let child = command.spawn();
-    if let Some(group) = &group {
-        group.leave()?;
-    }
-    let child = child?;
+    let child = command.spawn().inspect_err(|_| {
+        if let Some(group) = &group {
+            group.remove();
+        }
+    })?;
     // An agent's output ends with the agent, not with this process.
     close_standard_output()?;
     if let (Some(socket), Some(hosts)) = (socket, hosts) {
