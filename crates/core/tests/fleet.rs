@@ -288,7 +288,10 @@ async fn a_result_that_the_repository_does_not_take_comes_through_the_engine() {
     let loops = std::fs::read_dir(world.root().join("state/loops")).unwrap();
     let journals = loops.flatten().map(|dir| dir.path().join("journal.jsonl"));
     let told: String = journals.flat_map(std::fs::read_to_string).collect();
-    assert!(told.contains("its work came through the engine"), "{told}");
+    assert!(
+        told.contains("a could not push to it: from now on commits travel"),
+        "{told}"
+    );
 }
 
 /// The first worker loses its connection once its work in progress is stored; the second goes on from there.

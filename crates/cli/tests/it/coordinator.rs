@@ -15,7 +15,7 @@ fn folder(machines: &Machines, id: &str) -> PathBuf {
 }
 
 /// Kills the host of a task loop, and with it everything that ends with it.
-fn kill_host(machines: &Machines, id: &str) {
+pub fn kill_host(machines: &Machines, id: &str) {
     let host = std::fs::read_to_string(folder(machines, id).join("host.json")).unwrap();
     let host: Value = serde_json::from_str(&host).unwrap();
     let host = Pid::from_raw(i32::try_from(host["pid"].as_i64().unwrap()).unwrap());
@@ -24,7 +24,7 @@ fn kill_host(machines: &Machines, id: &str) {
 }
 
 /// How often the journal of a task loop has a record of this kind about a task.
-fn written(machines: &Machines, id: &str, kind: &str, task: &str) -> usize {
+pub fn written(machines: &Machines, id: &str, kind: &str, task: &str) -> usize {
     let text = std::fs::read_to_string(folder(machines, id).join("journal.jsonl")).unwrap();
     let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let mut events = Vec::new();
@@ -42,7 +42,7 @@ fn written(machines: &Machines, id: &str, kind: &str, task: &str) -> usize {
 }
 
 /// How often a worker said this about a task.
-fn said(machines: &Machines, task: &str, what: &str) -> usize {
+pub fn said(machines: &Machines, task: &str, what: &str) -> usize {
     let told = machines.told_by("w1");
     let of_task = format!("task {task} of loop");
     let lines = told.lines().filter(|line| line.contains(&of_task));
@@ -50,7 +50,7 @@ fn said(machines: &Machines, task: &str, what: &str) -> usize {
 }
 
 /// Everything about a task was done and written down once.
-fn assert_once(machines: &Machines, id: &str, task: &str) {
+pub fn assert_once(machines: &Machines, id: &str, task: &str) {
     for what in [": begun", ": handed in"] {
         assert_eq!(said(machines, task, what), 1, "task {task}{what}");
     }

@@ -7,6 +7,7 @@ use descartes_testkit::World;
 use descartes_testkit::wait::{eventually, eventually_some};
 use serde_json::Value;
 
+use crate::coordinator::{assert_once, kill_host, said};
 use crate::task_common::{graph, scud_project};
 use crate::workers::{LONG, Machines, waits_for};
 
@@ -169,7 +170,7 @@ fn a_repository_that_refuses_and_goes_away_costs_no_attempt() {
     let journal = machines.world.state().join("loops").join(id);
     eventually("it is told that it is tried again", LONG, || {
         let journal = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
-        journal.contains("it is tried again until that works")
+        journal.contains("; it is tried again")
     });
     assert!(root.join("refused").exists() && !shared.exists());
     std::fs::rename(root.join("away.git"), &shared).unwrap();
@@ -181,6 +182,101 @@ fn a_repository_that_refuses_and_goes_away_costs_no_attempt() {
     eventually("its refs are gone", LONG, || {
         refs(&machines.world, &shared) == before
     });
+}
+
+#[test]
+fn a_coordinator_that_dies_takes_up_what_travels_by_a_repository() {
+    let Some(mut machines) = Machines::new("--git-remote and a dead coordinator") else {
+        return;
+    };
+    let address = machines.start_engine();
+    let shared = shared_repository(&machines.world);
+    let before = refs(&machines.world, &shared);
+    let root = machines.world.root().to_owned();
+    let go = |task: &str| std::fs::write(root.join(format!("go-{task}")), "").unwrap();
+    // For a while nothing can be deleted, as if the host had been killed before it did that.
+    let keeps = root.join("keeps");
+    std::fs::write(&keeps, "").unwrap();
+    let refuse = format!(
+        "while read old new ref; do case $ref,$new in */probe/*) ;; *,0000*) [ ! -e {} ] || exit 1;; \
+         esac; done",
+        keeps.display()
+    );
+    hook(&shared, "pre-receive", &refuse);
+    machines.worker("w1", &[]);
+    let agent = machines
+        .world
+        .agent(&waits_for(&root.join("go-${DESCARTES_TASK_ID}")));
+    start(&machines, &address, shared.to_str().unwrap(), &agent);
+    let parent = machines.running_child("1")["parent"].clone();
+    let parent = parent.as_str().unwrap();
+    kill_host(&machines, parent);
+    go("1");
+    go("2");
+    eventually("it is pushed while nobody is there", LONG, || {
+        refs(&machines.world, &shared).contains("/result")
+    });
+    eventually("it is handed in", LONG, || {
+        said(&machines, "1", ": handed in") == 1
+    });
+    let resume = || {
+        machines
+            .typed(&["loop", "resume", "--detach"])
+            .assert_code(0);
+    };
+    resume();
+    machines.running_child("3");
+    assert!(refs(&machines.world, &shared).contains("/result"));
+    kill_host(&machines, parent);
+    std::fs::remove_file(&keeps).unwrap();
+    go("3");
+    resume();
+    completed(&machines);
+    for task in ["1", "2", "3"] {
+        assert_once(&machines, parent, task);
+        let file = format!("work-{task}.txt");
+        let log = ["log", "--format=%h", "--diff-filter=A", "--", &file];
+        assert_eq!(machines.world.git(log).lines().count(), 1, "{file}");
+    }
+    eventually("all refs are gone", LONG, || {
+        refs(&machines.world, &shared) == before
+    });
+}
+
+#[test]
+fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
+    let Some(mut machines) = Machines::new("--git-remote that refuses for good") else {
+        return;
+    };
+    let address = machines.start_engine();
+    let shared = shared_repository(&machines.world);
+    let root = machines.world.root().to_owned();
+    machines.worker("w1", &[]);
+    let agent = machines
+        .world
+        .agent(&waits_for(&root.join("go-${DESCARTES_TASK_ID}")));
+    // It takes the result of the first task, and gives and takes nothing from then on.
+    let leave = format!(
+        "while read old new ref; do case $ref in */result) mv {} {};; esac; done",
+        shared.display(),
+        root.join("away.git").display()
+    );
+    hook(&shared, "post-receive", &leave);
+    start(&machines, &address, shared.to_str().unwrap(), &agent);
+    machines.running_child("1");
+    for task in 1..=3 {
+        std::fs::write(root.join(format!("go-{task}")), "").unwrap();
+    }
+    let journal = completed(&machines);
+    assert!(!shared.exists());
+    assert!(
+        journal.contains("from now on commits travel through the engine"),
+        "{journal}"
+    );
+    for kind in ["attempt_started", "task_run"] {
+        let records = journal.matches(&format!("\"kind\":\"{kind}\"")).count();
+        assert_eq!(records, 3, "{kind}: {journal}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod lease;
 mod login;
 mod mirror;
 mod offer;
+mod remote_health;
 mod watch;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
@@ -20,4 +21,5 @@ pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, h
 pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
 pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
+pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};

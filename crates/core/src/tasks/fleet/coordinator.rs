@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, FollowFrom, subject};
-use descartes_kernel::fleet::{KnownOffer, WatchTerms};
+use descartes_kernel::fleet::{KnownOffer, RemoteHealth, RemoteTerms, WatchTerms};
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
 
@@ -82,6 +82,8 @@ impl Fleet {
             folder,
             terms: WatchTerms::default(),
             remote,
+            health: Mutex::new(RemoteHealth::new(RemoteTerms::default())),
+            origin: Instant::now(),
             over: Mutex::default(),
             root: Mutex::default(),
             publishing: Mutex::default(),

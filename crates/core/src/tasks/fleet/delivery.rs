@@ -9,9 +9,10 @@ use descartes_kernel::sched::AttemptEnd;
 use tracing::{debug, warn};
 
 use super::git_remote::offer_refs;
-use super::messages::DeliveredAttempt;
+use super::messages::{DeliveredAttempt, RemoteFailure};
+use super::offering::RemoteAnswer;
 use super::remote_attempt::{REST, RemoteAttempt};
-use super::stored::write_claim;
+use super::stored::{result_object, write_claim};
 use super::wip::{fetch_stored, forget_stored};
 use crate::tasks::event::{AttemptNews, TaskEvent};
 use crate::tasks::launch::file_name;
@@ -57,21 +58,15 @@ impl RemoteAttempt {
                 return self.interrupted(Some(message));
             }
         };
+        if let Some(failure) = done.remote_failure {
+            self.tell_failed_worker(&worker, failure);
+        }
         let mut news = done.news;
         (news.slot, news.tasks) = (self.order.slot, self.order.tasks.clone());
         let imported = match &done.commit {
             None => Ok(()),
             Some((commit, built_on)) if done.pushed => self.import_pushed(commit, built_on),
-            Some((commit, built_on)) => {
-                if let (Some(remote), Some(_)) = (&self.shared.remote, &done.object) {
-                    self.tell(TaskEvent::Notice(format!(
-                        "task {task}: {worker} could not push to {}: its work came through the \
-                         engine",
-                        remote.url()
-                    )));
-                }
-                self.import(commit, built_on, done.object.as_deref())
-            }
+            Some((commit, built_on)) => self.import(commit, built_on, done.object.as_deref()),
         };
         if let Err(message) = imported {
             warn!(task, worker, message, "work could not be taken in");
@@ -82,6 +77,16 @@ impl RemoteAttempt {
             ));
         }
         news
+    }
+
+    /// What a worker could not do in a minute is left to the engine.
+    fn tell_failed_worker(&self, worker: &str, failure: RemoteFailure) {
+        if self.shared.health().failed_for_worker(self.shared.now()) {
+            self.tell_left(&match failure {
+                RemoteFailure::Fetch => format!("{worker} could not fetch from it"),
+                RemoteFailure::Push => format!("{worker} could not push to it"),
+            });
+        }
     }
 
     fn import(&self, commit: &str, built_on: &str, object: Option<&str>) -> Result<(), String> {
@@ -117,26 +122,37 @@ impl RemoteAttempt {
         imported.map_err(|error| error.to_string())
     }
 
-    /// The same for a commit in the repository by which work travels. Where that does not answer, it is asked
-    /// again: the result is in no other place.
+    /// The same for a commit in the repository by which work travels. Where it cannot be fetched from there,
+    /// its worker stores it in the engine after a while.
     fn import_pushed(&mut self, commit: &str, built_on: &str) -> Result<(), String> {
         let name = offer_refs(&self.shared.loop_id, &self.subject).result();
-        let began = Instant::now();
-        let fetched = self.insist_remote(|remote| {
+        let object = result_object(&self.subject);
+        let file = self.shared.folder.join(&object);
+        let shared = self.shared.clone();
+        let Some(remote) = &shared.remote else {
+            return Err("no repository is known by which work travels".to_owned());
+        };
+        let (began, mut rest, mut told) = (Instant::now(), REST, false);
+        loop {
             let Err(message) = remote.fetch(std::slice::from_ref(&name)) else {
-                return Ok(Ok(()));
+                return self.take_fetched(&name, commit, built_on);
             };
-            match remote.list(&name)?.is_empty() && began.elapsed() > IMPORT_PATIENCE {
-                true => Ok(Err(message)),
-                false => Err(message),
+            fs_err::create_dir_all(&shared.folder).map_err(|error| error.to_string())?;
+            if shared.engine.get_object(&object, &file).is_ok() {
+                return self.take_bundle(commit, built_on, Some(file));
             }
-        });
-        match fetched {
-            None => {
+            let tried = began.elapsed();
+            let is_gone = matches!(remote.list(&name), Ok(listed) if listed.is_empty());
+            if (is_gone && tried > IMPORT_PATIENCE) || !shared.health().waits_for_result(tried) {
+                return Err(message);
+            }
+            if !std::mem::replace(&mut told, true) {
+                self.tell_remote(&message);
+            }
+            if !self.rest_between(&mut rest) {
                 self.left_to_next = true;
-                Err("it was not fetched before the end".to_owned())
+                return Err("it was not fetched before the end".to_owned());
             }
-            Some(fetched) => fetched.and_then(|()| self.take_fetched(&name, commit, built_on)),
         }
     }
 
@@ -153,7 +169,7 @@ impl RemoteAttempt {
     /// The same for what a worker pushed while its agent was at work.
     fn take_pushed_work(&mut self) -> bool {
         let refs = offer_refs(&self.shared.loop_id, &self.subject);
-        let fetched = self.insist_remote(|remote| {
+        let fetched = self.ask_remote(|remote| {
             let listed = remote.list(&refs.work(""))?;
             let Some((commit, built_on)) = refs.stored_work(listed.iter()) else {
                 return Ok(None);
@@ -162,8 +178,8 @@ impl RemoteAttempt {
             remote.fetch(std::slice::from_ref(&name))?;
             Ok(Some((name, commit.to_owned(), built_on.to_owned())))
         });
-        self.is_over = fetched.is_some();
-        let Some(Some((name, commit, built_on))) = fetched else {
+        self.is_over = !matches!(fetched, RemoteAnswer::Ended);
+        let RemoteAnswer::Answer(Some((name, commit, built_on))) = fetched else {
             return false;
         };
         self.take_fetched(&name, &commit, &built_on)
@@ -178,8 +194,13 @@ impl RemoteAttempt {
         if self.worker.is_none() {
             return false;
         }
-        if self.shared.remote.is_some() {
-            return self.take_pushed_work();
+        let is_tried = self.shared.health().is_tried(self.shared.now());
+        if self.shared.remote.is_some() && is_tried && self.take_pushed_work() {
+            return true;
+        }
+        // Where that was left, work travels through the engine.
+        if !self.is_over {
+            return false;
         }
         let shared = &self.shared;
         let stored = match fetch_stored(&shared.engine, &self.subject, &shared.folder) {
@@ -222,8 +243,8 @@ impl RemoteAttempt {
         if let Err(error) = accepted {
             debug!(%error, "a result was not confirmed");
         }
-        let name = file_name(&self.subject);
-        for object in [format!("{name}-order"), format!("{name}-result")] {
+        let order = format!("{}-order", file_name(&self.subject));
+        for object in [order, result_object(&self.subject)] {
             drop(engine.delete_object(&object));
         }
         forget_stored(engine, &self.subject);

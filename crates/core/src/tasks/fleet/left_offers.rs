@@ -22,7 +22,10 @@ pub(super) fn close_left(shared: &FleetShared, left: &[(String, KnownOffer)]) {
     for (work, offer) in left {
         while !shared.is_closed() {
             match close_one(shared, work, offer.epoch) {
-                Ok(()) => break,
+                Ok(()) => {
+                    shared.note_over(&subject::task(&shared.loop_id, work, offer.epoch));
+                    break;
+                }
                 // Its worker was quicker: it is looked at again.
                 Err(EngineError::Conflict) => {}
                 Err(error) if error.is_temporary() => std::thread::sleep(REST),
@@ -33,6 +36,8 @@ pub(super) fn close_left(shared: &FleetShared, left: &[(String, KnownOffer)]) {
             }
         }
     }
+    // Also those of which an earlier host could not delete the refs.
+    shared.forget_over();
 }
 
 fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineError> {
@@ -60,6 +65,5 @@ fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineE
         drop(engine.delete_object(&object));
     }
     forget_stored(engine, &of);
-    shared.forget_refs(&of);
     Ok(())
 }

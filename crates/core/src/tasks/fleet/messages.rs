@@ -78,6 +78,17 @@ pub(super) struct DeliveredAttempt {
     /// They are in the repository that the offer named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) pushed: bool,
+    /// What could not be done with that repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) remote_failure: Option<RemoteFailure>,
+}
+
+/// What a worker could not do with the repository that an offer named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RemoteFailure {
+    Fetch,
+    Push,
 }
 
 /// What a worker tells while an attempt is under way.

@@ -1,5 +1,6 @@
 //! An attempt that is offered to workers, or taken up where an earlier host of the loop left it.
 
+use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::{EngineError, OfferTarget, subject};
 use descartes_kernel::fleet::{
-    ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, StoredClaim, TaskClaim,
-    offer_step,
+    ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, RemoteTerms,
+    StoredClaim, TaskClaim, offer_step,
 };
 use tracing::{info, warn};
 
@@ -23,6 +24,15 @@ use crate::tasks::place::Published;
 
 /// Between two tries with a repository that does not answer, at most.
 const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// What became of asking the repository by which work travels.
+pub(super) enum RemoteAnswer<T> {
+    Answer(T),
+    /// It did not answer for long: commits travel through the engine.
+    UseEngine,
+    /// Somebody wants the attempt to end.
+    Ended,
+}
 
 impl RemoteAttempt {
     /// Until an answer comes, or somebody wants the attempt to end.
@@ -50,36 +60,80 @@ impl RemoteAttempt {
         }
     }
 
-    /// Until the repository by which work travels does as it is asked, or somebody wants the attempt to end.
-    pub(super) fn insist_remote<T>(
+    /// Asks the repository by which work travels, again and again as long as that makes sense.
+    pub(super) fn ask_remote<T>(
         &mut self,
         ask: impl Fn(&GitRemote) -> Result<T, String>,
-    ) -> Option<T> {
-        let remote = self.shared.remote.clone()?;
-        let (mut said, mut rest) = (false, REST);
+    ) -> RemoteAnswer<T> {
+        let shared = self.shared.clone();
+        let Some(remote) = &shared.remote else {
+            return RemoteAnswer::UseEngine;
+        };
+        let mut rest = REST;
         loop {
-            match ask(&remote) {
-                Ok(answer) => return Some(answer),
-                Err(message) if !std::mem::replace(&mut said, true) => {
-                    warn!(message, "the repository does not answer: trying again");
-                    self.tell(TaskEvent::Notice(format!(
-                        "task {}: {message} ({}); it is tried again until that works",
-                        self.order.work.id,
-                        remote.url()
-                    )));
+            let asked = shared.now();
+            let message = match ask(remote) {
+                Ok(answer) => {
+                    if shared.health().worked() {
+                        let url = remote.url();
+                        let message = format!("{url} works again: commits travel by it");
+                        self.tell(TaskEvent::Notice(message));
+                    }
+                    return RemoteAnswer::Answer(answer);
                 }
-                Err(_) => {}
+                Err(message) => message,
+            };
+            warn!(message, "the repository does not answer");
+            let step = shared.health().failed(asked, shared.now());
+            match step {
+                RemoteStep::TryAgain { first: true } => self.tell_remote(&message),
+                RemoteStep::TryAgain { first: false } => {}
+                RemoteStep::UseEngine { first } => {
+                    if first {
+                        self.tell_left(&message);
+                    }
+                    return RemoteAnswer::UseEngine;
+                }
             }
-            if self.stopping {
-                return None;
-            }
-            match self.inbox.recv_timeout(rest) {
-                Ok(AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill))
-                | Err(RecvTimeoutError::Disconnected) => return None,
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => rest = (rest * 2).min(LONGEST_REST),
+            if !self.rest_between(&mut rest) {
+                return RemoteAnswer::Ended;
             }
         }
+    }
+
+    /// What is wrong with the repository by which work travels.
+    pub(super) fn tell_remote(&self, message: &str) {
+        let url = self.shared.remote.as_ref().map(|remote| remote.url());
+        self.tell(TaskEvent::Notice(format!(
+            "task {}: {message} ({}); it is tried again",
+            self.order.work.id,
+            url.unwrap_or_default()
+        )));
+    }
+
+    /// The same, and that nobody waits for it any more.
+    pub(super) fn tell_left(&self, message: &str) {
+        let url = self.shared.remote.as_ref().map(|remote| remote.url());
+        self.tell(TaskEvent::Notice(format!(
+            "{}: {message}: from now on commits travel through the engine, and it is tried again \
+             every {} minutes",
+            url.unwrap_or_default(),
+            RemoteTerms::default().rest.as_secs() / 60
+        )));
+    }
+
+    /// Waits a little longer each time; false where somebody wants the attempt to end.
+    pub(super) fn rest_between(&self, rest: &mut Duration) -> bool {
+        if self.stopping {
+            return false;
+        }
+        match self.inbox.recv_timeout(*rest) {
+            Ok(AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill))
+            | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => *rest = (*rest * 2).min(LONGEST_REST),
+        }
+        true
     }
 
     /// Offers the attempt, or takes up the one that an earlier host has offered.
@@ -232,14 +286,26 @@ impl RemoteAttempt {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let known = shared.known_root();
-        let to = Some(&*shared.folder).filter(|_| shared.remote.is_none());
-        let published = shared
-            .place
-            .publish(&self.order.work, known.as_deref(), to)
-            .map_err(|error| format!("cannot pack what its worker needs: {error}"))?;
-        let git = match &shared.remote {
-            None => self.send_bundles(&published)?,
-            Some(_) => self.push_base(&published),
+        let work = self.order.work.clone();
+        let publish = |to: Option<&Path>| {
+            let published = shared.place.publish(&work, known.as_deref(), to);
+            published.map_err(|error| format!("cannot pack what its worker needs: {error}"))
+        };
+        let by_remote = shared.remote.is_some() && shared.health().is_tried(shared.now());
+        let mut published = publish(Some(&*shared.folder).filter(|_| !by_remote))?;
+        let pushed = match by_remote {
+            true => self.push_base(&published),
+            false => RemoteAnswer::UseEngine,
+        };
+        let git = match pushed {
+            RemoteAnswer::Answer(git) => Some(git),
+            RemoteAnswer::Ended => None,
+            RemoteAnswer::UseEngine => {
+                if by_remote {
+                    published = publish(Some(&*shared.folder))?;
+                }
+                self.send_bundles(&published)?
+            }
         };
         Ok(git.map(|git| OfferMessage {
             version: shared.settings.version.clone(),
@@ -255,22 +321,21 @@ impl RemoteAttempt {
         }))
     }
 
-    /// Puts what a worker needs into the repository by which work travels; `None` where somebody wants the
-    /// end.
-    fn push_base(&mut self, published: &Published) -> Option<GitParcel> {
+    /// Puts what a worker needs into the repository by which work travels.
+    fn push_base(&mut self, published: &Published) -> RemoteAnswer<GitParcel> {
         let refs = offer_refs(&self.shared.loop_id, &self.subject);
         let mut commits = vec![(published.base.as_str(), refs.base())];
         let branch = published.branch.as_deref();
         commits.extend(branch.map(|branch| (branch, refs.branch())));
-        self.insist_remote(|remote| remote.push(&commits))?;
-        Some(GitParcel {
+        let parcel = GitParcel {
             base: published.base.clone(),
             branch: published.branch.clone(),
             root: None,
             rest: None,
             remote: self.shared.tasks.git_remote.clone(),
             author: published.author.clone(),
-        })
+        };
+        self.ask_remote(|remote| remote.push(&commits).map(|()| parcel.clone()))
     }
 
     /// Puts the same into the engine's store.

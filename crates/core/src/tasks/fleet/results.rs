@@ -19,6 +19,9 @@ use super::mirror_source::MirrorSource;
 use super::stored::{read_claim, write_claim};
 use crate::tasks::launch::file_name;
 
+/// A result that was pushed and that no coordinator has taken for so long may be out of its reach.
+const SPARE_AFTER: Duration = Duration::from_secs(60);
+
 /// A finished attempt.
 #[derive(Serialize, Deserialize)]
 pub(super) struct FinishedAttempt {
@@ -28,6 +31,12 @@ pub(super) struct FinishedAttempt {
     pub(super) result: serde_json::Value,
     /// The object with its commits, and the file that it is made of.
     pub(super) object: Option<(String, PathBuf)>,
+    /// The same of one whose commits are in the repository that its offer named: stored where the coordinator
+    /// does not take it from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) spare: Option<(String, PathBuf)>,
+    #[serde(skip)]
+    pub(super) spare_stored: bool,
     /// Its loop.
     pub(super) loop_id: Option<String>,
     /// Gives out the rest of its loop until the coordinator has it.
@@ -127,7 +136,7 @@ impl Results {
     /// Nobody wants it any more.
     pub(super) fn forget(&self, finished: &FinishedAttempt) {
         drop(fs_err::remove_file(self.file(&finished.subject)));
-        if let Some((_, file)) = &finished.object {
+        for (_, file) in finished.object.iter().chain(&finished.spare) {
             drop(fs_err::remove_file(file));
         }
     }
@@ -135,22 +144,23 @@ impl Results {
     /// Files that are still needed.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let kept = self.kept();
-        let files = kept.iter().filter_map(|finished| finished.object.as_ref());
+        let files = kept
+            .iter()
+            .flat_map(|finished| finished.object.iter().chain(&finished.spare));
         files.map(|(_, file)| file.clone()).collect()
     }
 
     /// Forgets what was taken, and says again what the engine lost.
     pub(super) fn look_after(&self) {
         let kept = std::mem::take(&mut *self.kept());
-        let kept: Vec<FinishedAttempt> = kept
-            .into_iter()
-            .filter(|finished| self.is_still_needed(finished))
-            .collect();
+        let mut kept = kept;
+        kept.retain_mut(|finished| self.is_still_needed(finished));
         self.kept().extend(kept);
     }
 
-    fn is_still_needed(&self, finished: &FinishedAttempt) -> bool {
-        if age(&self.file(&finished.subject)).is_some_and(|age| age > self.limit) {
+    fn is_still_needed(&self, finished: &mut FinishedAttempt) -> bool {
+        let age = age(&self.file(&finished.subject));
+        if age.is_some_and(|age| age > self.limit) {
             info!(subject = finished.subject, "a result that nobody took");
             self.forget(finished);
             return false;
@@ -159,18 +169,40 @@ impl Results {
             return true;
         };
         match handed_in(&finished.claim, &stored) {
-            HandedIn::Keep => true,
+            HandedIn::Keep => {
+                if age.is_some_and(|age| age > SPARE_AFTER) && !finished.spare_stored {
+                    finished.spare_stored = self.store_spare(finished);
+                }
+                true
+            }
             HandedIn::Forget => {
                 self.forget(finished);
                 false
             }
             HandedIn::WriteAgain { expect } => {
+                finished.spare_stored = false;
                 if let Err(error) = self.say_again(finished, expect) {
                     debug!(%error, "a result could not be handed in again");
                 }
                 true
             }
         }
+    }
+
+    /// Whoever cannot fetch it from where it was pushed finds it in the engine.
+    fn store_spare(&self, finished: &FinishedAttempt) -> bool {
+        let Some((name, file)) = &finished.spare else {
+            return true;
+        };
+        info!(
+            subject = finished.subject,
+            "a result that was pushed is stored"
+        );
+        let stored = self.engine.put_object(name, file);
+        if let Err(error) = &stored {
+            debug!(%error, "a result could not be stored");
+        }
+        stored.is_ok()
     }
 
     fn say_again(&self, finished: &FinishedAttempt, expect: u64) -> Result<(), EngineError> {

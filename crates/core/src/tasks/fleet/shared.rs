@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, EngineError, SubjectEntry, subject};
-use descartes_kernel::fleet::{KnownOffer, OfferRefs, StoredClaim, WatchTerms};
+use descartes_kernel::fleet::{KnownOffer, OfferRefs, RemoteHealth, StoredClaim, WatchTerms};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::TasksConfig;
@@ -65,6 +66,10 @@ pub(super) struct FleetShared {
     pub(super) terms: WatchTerms,
     /// The repository by which work travels; none: through the engine's store.
     pub(super) remote: Option<Arc<GitRemote>>,
+    /// How that has done lately.
+    pub(super) health: Mutex<RemoteHealth>,
+    /// Since when all times are counted.
+    pub(super) origin: Instant,
     /// Offers that are over, whose refs may lie there.
     pub(super) over: Mutex<BTreeSet<OfferRefs>>,
     /// A commit whose history is in the engine's store.
@@ -114,11 +119,38 @@ impl FleetShared {
 
     /// An offer is over: what lies of it in the repository by which work travels goes.
     pub(super) fn forget_refs(&self, subject: &str) {
-        if let Some(remote) = &self.remote {
-            let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-            over.insert(offer_refs(&self.loop_id, subject));
+        self.note_over(subject);
+        self.forget_over();
+    }
+
+    /// An offer is over, and with it those of the same task before it, which earlier hosts may have left.
+    pub(super) fn note_over(&self, subject: &str) {
+        let (Some(_), Some((_, task, last))) = (&self.remote, subject::parse_task(subject)) else {
+            return;
+        };
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        over.extend((1..=last).map(|epoch| {
+            let subject = subject::task(&self.loop_id, &task, epoch);
+            offer_refs(&self.loop_id, &subject)
+        }));
+    }
+
+    /// What lies of offers that are over in the repository by which work travels goes.
+    pub(super) fn forget_over(&self) {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(remote) = &self.remote
+            && !over.is_empty()
+        {
             remote.forget(&self.loop_id, &over);
         }
+    }
+
+    pub(super) fn health(&self) -> MutexGuard<'_, RemoteHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.origin.elapsed()
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -17,10 +17,12 @@ use super::clone::Clones;
 use super::git_remote::{GitRemote, OfferRemote, offer_refs};
 use super::keeper::{Keeper, TakenClaim};
 use super::messages::{
-    AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage, RequestReceipt, child_name,
+    AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage, RemoteFailure, RequestReceipt,
+    child_name,
 };
 use super::mirror_source::{MirrorHandle, MirrorSource};
 use super::results::{FinishedAttempt, Results};
+use super::stored::result_object;
 use super::wip::{WipKeeper, WipOf};
 use crate::host::HostSettings;
 use crate::host::message::HostMessage;
@@ -121,10 +123,14 @@ pub(super) fn make_attempt(
         commit: None,
         object: None,
         pushed: false,
+        remote_failure: None,
     };
-    let mut object = None;
+    let (mut object, mut spare) = (None, None);
     match place_for(ctx, slot, offer, &keeper) {
-        Err(message) => done.news.trouble = Some(format!("worker {}: {message}", ctx.worker)),
+        Err(message) => {
+            done.news.trouble = Some(format!("worker {}: {message}", ctx.worker));
+            done.remote_failure = offer.git.remote.as_ref().map(|_| RemoteFailure::Fetch);
+        }
         Ok((place, remote)) => {
             let making = Making {
                 slot,
@@ -148,7 +154,12 @@ pub(super) fn make_attempt(
                 Ok(delivered) => {
                     done.commit = Some((delivered.commit, offer.git.built_on().to_owned()));
                     done.pushed = delivered.pushed;
-                    object = delivered.bundle;
+                    match delivered.pushed {
+                        true => spare = delivered.bundle,
+                        false => object = delivered.bundle,
+                    }
+                    let not_pushed = object.as_ref().and(remote.as_ref());
+                    done.remote_failure = not_pushed.map(|_| RemoteFailure::Push);
                     done.object = object.as_ref().map(|(name, _)| name.clone());
                 }
                 Err(message) => {
@@ -167,6 +178,8 @@ pub(super) fn make_attempt(
         claim,
         result: serde_json::to_value(&done).ok()?,
         object,
+        spare,
+        spare_stored: false,
         loop_id: mirror.handle().loop_id(),
         mirror: Some(mirror),
     };
@@ -220,7 +233,7 @@ struct DeliveredWork {
     commit: String,
     /// An object in the engine's store, and the file that it is made of.
     bundle: Option<(String, PathBuf)>,
-    /// They are in the repository that the offer named.
+    /// They are in the repository that the offer named, and not yet in that store.
     pushed: bool,
 }
 
@@ -246,18 +259,27 @@ fn deliver(
         if !place.has_more(commit, built_on).map_err(unpacked)? {
             return Ok(delivered);
         }
-        if push_result(ctx, remote, commit, keeper)? {
-            delivered.pushed = true;
-            return Ok(delivered);
-        }
+        delivered.pushed = push_result(ctx, remote, commit, keeper)?;
     }
-    let bundle = place.deliver(work, commit, built_on, &to);
-    let Some(bundle) = bundle.map_err(unpacked)? else {
-        return Ok(delivered);
-    };
-    let name = format!("{}-result", file_name(&offer.subject));
+    let name = result_object(&offer.subject);
     let kept = to.join(&name);
-    fs_err::rename(&bundle, &kept).map_err(|error| error.to_string())?;
+    let pack = || -> Result<bool, String> {
+        let bundle = place.deliver(work, commit, built_on, &to);
+        let Some(bundle) = bundle.map_err(unpacked)? else {
+            return Ok(false);
+        };
+        fs_err::rename(&bundle, &kept).map_err(|error| error.to_string())?;
+        Ok(true)
+    };
+    if delivered.pushed {
+        // It may never be needed.
+        let is_packed = pack().unwrap_or_default();
+        delivered.bundle = is_packed.then_some((name, kept));
+        return Ok(delivered);
+    }
+    if !pack()? {
+        return Ok(delivered);
+    }
     let began = Instant::now();
     loop {
         match ctx.engine.put_object(&name, &kept) {

@@ -7,6 +7,8 @@ use descartes_bridge::{Engine, EngineError, EntryBody, SubjectEntry, subject};
 use descartes_kernel::fleet::{StoredClaim, TaskClaim};
 use tracing::warn;
 
+use crate::tasks::launch::file_name;
+
 /// What is stored, from what the engine delivered or was asked for.
 pub(super) fn stored_claim(entry: Option<&SubjectEntry>) -> StoredClaim {
     let Some(entry) = entry else {
@@ -79,4 +81,9 @@ pub(super) fn remember(engine: &Arc<dyn Engine>, loop_id: &str) -> Result<u64, E
         Ok(_) => Ok(memory),
         Err(error) => stored_memory(engine, loop_id)?.ok_or(error),
     }
+}
+
+/// The object with the commits of a result.
+pub(super) fn result_object(subject: &str) -> String {
+    format!("{}-result", file_name(subject))
 }
