@@ -98,9 +98,13 @@ impl<'a> Machines<'a> {
         self.world.root().join(format!("{worker}.errors"))
     }
 
-    /// The words that start the tasks, made by workers or here.
+    /// The words that start the tasks with a scripted agent, made by workers or here.
     pub fn start(&self, script: &str, parallel: usize, workers: bool) -> Command {
-        let agent = self.world.agent(script);
+        self.start_with(&self.world.agent(script), parallel, workers)
+    }
+
+    /// The same with a command of the measure's own.
+    pub fn start_with(&self, agent: &str, parallel: usize, workers: bool) -> Command {
         let parallel = parallel.to_string();
         let url = format!("nats://{}", self.address);
         let mut words = vec![
@@ -111,7 +115,7 @@ impl<'a> Machines<'a> {
             "--parallel",
             &parallel,
         ];
-        words.extend(["--no-wave-barrier", "--verify", "true", "--command", &agent]);
+        words.extend(["--no-wave-barrier", "--verify", "true", "--command", agent]);
         if workers {
             words.extend(["--workers", &url]);
         }

@@ -6,6 +6,7 @@ mod handout;
 mod machines;
 mod mirrored;
 mod outages;
+mod real_zombies;
 mod rights;
 mod simulated;
 mod whole;
@@ -36,6 +37,11 @@ const MEASURES: &[Measure] = &[
         name: "fleet-zombies",
         about: "workers stopped for two leases and then continued",
         take: |lab| with_server(lab, deaths::zombies),
+    },
+    Measure {
+        name: "fleet-real-zombies",
+        about: "real workers stopped for two leases while their agents work, and then continued",
+        take: |lab| with_server(lab, real_zombies::continued),
     },
     Measure {
         name: "fleet-engine-killed",
