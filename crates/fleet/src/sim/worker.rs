@@ -123,8 +123,11 @@ impl Worker {
         );
         let seq = match claim.await {
             Ok(seq) => Some(seq),
-            // The answer may have been lost: what is there tells.
-            Err(_) => self.own_number(&order.subject).await,
+            // The answer may have been lost: what is there tells. What is still offered comes again.
+            Err(_) => match self.stored(&order.subject).await {
+                Some((_, SimState::Offered { .. })) => return,
+                stored => self.own(stored),
+            },
         };
         // Whoever has it: it is no longer offered. An acknowledgement that gets lost is made up for by the next one.
         drop(offers::ack(&self.connection, token).await);
@@ -137,14 +140,20 @@ impl Worker {
         }
     }
 
-    /// The number of this worker's value, where it is there; asked until there is an answer.
-    async fn own_number(&self, subject: &str) -> Option<u64> {
+    /// The number of this worker's value, where that is stored.
+    fn own(&self, stored: Option<(u64, SimState)>) -> Option<u64> {
+        let (seq, state) = stored?;
+        state.is_of(&self.name).then_some(seq)
+    }
+
+    /// What is stored, with its number; asked until there is an answer.
+    async fn stored(&self, subject: &str) -> Option<(u64, SimState)> {
         loop {
             match values::get(&self.connection, subject).await {
                 Ok(entry) => {
                     let entry = entry?;
                     let state = SimState::parse(entry.value()?)?;
-                    return state.is_of(&self.name).then_some(entry.seq);
+                    return Some((entry.seq, state));
                 }
                 Err(_) => tokio::time::sleep(RETRY_DELAY).await,
             }

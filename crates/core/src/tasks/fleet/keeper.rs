@@ -47,7 +47,8 @@ pub(super) struct TakenClaim {
     terms: LeaseTerms,
 }
 
-/// Claims what is offered; `None` where somebody else was quicker.
+/// Claims what is offered; `None` where somebody else was quicker. An error says that it may still be offered:
+/// whoever confirmed that it was handed out would leave it to nobody.
 pub(super) fn claim(
     engine: &Arc<dyn Engine>,
     of: ClaimOf,
@@ -72,11 +73,14 @@ pub(super) fn claim(
         Ok(seq) => Ok(Some(taken(seq, of))),
         Err(EngineError::Conflict) => Ok(None),
         // It may have been taken: what is stored tells.
-        Err(EngineError::Timeout) => {
-            let stored = read_claim(engine, &of.subject)?;
-            let is_ours = of.is_held_in(&stored);
-            Ok(is_ours.then(|| taken(stored.seq(), of)))
-        }
+        Err(EngineError::Timeout) => match read_claim(engine, &of.subject)? {
+            stored if of.is_held_in(&stored) => Ok(Some(taken(stored.seq(), of))),
+            StoredClaim::Value {
+                claim: TaskClaim::Offered { .. },
+                ..
+            } => Err(EngineError::Timeout),
+            _ => Ok(None),
+        },
         Err(error) => Err(error),
     }
 }
@@ -260,6 +264,47 @@ impl KeeperShared {
         match read {
             Ok(stored) => self.kept().lease.read(now, &stored),
             Err(_) => self.kept().lease.not_read(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_bridge::memory::{LostMessage, MemoryServer};
+
+    /// What becomes of an offer whose claim gets lost on the way there or back, then of the same offer again.
+    #[test]
+    fn an_offer_whose_claim_was_lost_on_the_way_stays_an_offer() {
+        let rows = [
+            (None, Ok(true), Ok(false)),
+            (Some(LostMessage::Answer), Ok(true), Ok(false)),
+            (
+                Some(LostMessage::Request),
+                Err(EngineError::Timeout),
+                Ok(true),
+            ),
+        ];
+        for (lost, first, again) in rows {
+            let server = MemoryServer::new();
+            let engine = server.connect();
+            let subject = descartes_bridge::subject::task("loop", "7", 1);
+            let offered = serde_json::to_vec(&TaskClaim::Offered { attempt: 1 }).unwrap();
+            engine.put(&subject, None, None, &offered).unwrap();
+            if let Some(lost) = lost {
+                engine.lose_next(lost);
+            }
+            let engine: Arc<dyn Engine> = Arc::new(engine);
+            let claimed = |name: &str| {
+                let of = ClaimOf {
+                    subject: subject.clone(),
+                    worker: "here".to_owned(),
+                    claim: name.to_owned(),
+                };
+                claim(&engine, of, LeaseTerms::default()).map(|taken| taken.is_some())
+            };
+            assert_eq!(claimed("a"), first, "{lost:?}");
+            assert_eq!(claimed("b"), again, "{lost:?}");
         }
     }
 }
