@@ -97,6 +97,7 @@ pub const SECTIONS: [Section; 17] = [
             "fleet-tasks",
             "fleet-killed",
             "fleet-zombies",
+            "fleet-real-zombies",
             "fleet-engine-killed",
             "fleet-disk-emptied",
             "fleet-mirror",

@@ -107,7 +107,7 @@ fn from_start_to_end(lab: &Lab) -> Result<Row, Trouble> {
             "{tasks} tasks, gate of {gate_seconds} s, 16 at a time: from start to last landing"
         ),
         (share, "×"),
-        1.0 / 3.0,
+        0.33,
     );
     row.ours = format!("{together:.1} s, {share:.2} ×");
     row.floor = format!("one by one {alone:.1} s");
