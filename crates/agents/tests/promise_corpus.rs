@@ -19,6 +19,9 @@ const SHORT: usize = 160;
 /// Streams beyond this length do not arrive byte by byte.
 const LONG: usize = 100_000;
 
+/// Of a line that is repeated, so many are split: each further one is met as those before it were.
+const REPEATED: usize = 3_000;
+
 /// Written from the contract alone.
 const HELD_OUT: [&str; 3] = [
     "held-out.jsonl",
@@ -78,9 +81,14 @@ impl Case {
     }
 
     fn stdout(&self) -> Vec<u8> {
+        self.stdout_of(usize::MAX)
+    }
+
+    /// With a line that is repeated at most so often.
+    fn stdout_of(&self, most: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Some(Repeat { before, line }) = &self.repeat {
-            bytes.extend_from_slice(format!("{line}\n").repeat(*before).as_bytes());
+            bytes.extend_from_slice(format!("{line}\n").repeat((*before).min(most)).as_bytes());
         }
         bytes.extend(self.decode(&self.stdout));
         bytes
@@ -98,8 +106,17 @@ impl Case {
         }
     }
 
-    fn claims<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Claim>, NearMisses) {
-        let mut detector = Detector::new(&self.spec(), &self.prompt);
+    fn detector(&self) -> Detector {
+        Detector::new(&self.spec(), &self.prompt)
+    }
+
+    /// What a detector that has seen nothing yet finds. It is copied: making one costs more than most streams.
+    fn claims<'a>(
+        &self,
+        fresh: &Detector,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<Claim>, NearMisses) {
+        let mut detector = fresh.clone();
         let mut claims = Vec::new();
         for part in parts {
             detector.push(part, &mut claims);
@@ -113,8 +130,9 @@ impl Case {
 
     /// What is claimed: the last word on stdout, or else on stderr.
     fn found(&self) -> (Expect, u64) {
-        let (out, out_near) = self.claims([&*self.stdout()]);
-        let (err, err_near) = self.claims([&*self.stderr()]);
+        let fresh = self.detector();
+        let (out, out_near) = self.claims(&fresh, [&*self.stdout()]);
+        let (err, err_near) = self.claims(&fresh, [&*self.stderr()]);
         let claim = out.last().or(err.last());
         let found = match claim.map(|claim| claim.kind) {
             Some(ClaimKind::Done) => Expect::Done,
@@ -126,10 +144,11 @@ impl Case {
 
     /// The claims must be the same ones for every way to cut the bytes.
     fn assert_split_alike(&self) {
-        for stream in [self.stdout(), self.stderr()] {
-            let whole = self.claims([&*stream]);
+        let fresh = self.detector();
+        for stream in [self.stdout_of(REPEATED), self.stderr()] {
+            let whole = self.claims(&fresh, [&*stream]);
             let size = if stream.len() <= LONG { 1 } else { 61 };
-            let parts = self.claims(stream.chunks(size));
+            let parts = self.claims(&fresh, stream.chunks(size));
             assert_eq!(parts, whole, "{}: by {size} bytes", self.id);
             for cut in 0..=if stream.len() <= SHORT {
                 stream.len()
@@ -138,7 +157,7 @@ impl Case {
             } {
                 let (left, right) = stream.split_at(cut);
                 assert_eq!(
-                    self.claims([left, right]),
+                    self.claims(&fresh, [left, right]),
                     whole,
                     "{}: cut at {cut}",
                     self.id
