@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ use descartes_core::tasks::fleet::{DEFAULT_POOL, FleetWorker, WorkerNotice, Work
 use descartes_core::{
     IterativeExitReason as Reason, IterativeLoopConfig, ScudIterativeLoop, ScudLoopConfig,
 };
-use descartes_kernel::fleet::LeaseTerms;
+use descartes_kernel::fleet::{LeaseTerms, RemoteTerms};
 use descartes_store::layout::StateRoot;
 use descartes_testkit::World;
 
@@ -36,6 +36,11 @@ fn settings(world: &World, state: &str) -> HostSettings {
     HostSettings {
         root: StateRoot::at(world.root().join(state)),
         environment: environment.collect(),
+        remote_terms: RemoteTerms {
+            patience: Duration::from_secs(2),
+            spare_after: Duration::from_secs(1),
+            ..RemoteTerms::default()
+        },
         ..HostSettings::from_process().unwrap()
     }
 }
@@ -261,37 +266,73 @@ fn work_travels_by_a_repository_also_when_its_worker_is_cut_off() {
     assert_eq!(refs(), before);
 }
 
-#[tokio::test]
-async fn a_result_that_the_repository_does_not_take_comes_through_the_engine() {
-    let (world, server) = (world(), MemoryServer::new());
+/// A repository by which work travels; it runs a program when a result is pushed to it.
+fn shared_repository(world: &World, hook: &str, does: &str) -> PathBuf {
     let shared = world.root().join("shared.git");
     let path = shared.to_str().unwrap();
     world.git(["clone", "--quiet", "--bare", ".", path]);
-    let refs = || world.git(["ls-remote", path]);
-    let before = refs();
-    let refuse =
-        "#!/bin/sh\nwhile read old new ref; do case $ref in */result) exit 1;; esac; done\n";
+    let text = format!(
+        "#!/bin/sh\nwhile read old new ref; do case $ref in */result) {does};; esac; done\n"
+    );
     std::fs::create_dir_all(shared.join("hooks")).unwrap();
-    let mut hook = std::fs::OpenOptions::new();
-    let hook = hook.create(true).write(true).truncate(true).mode(0o755);
-    let mut hook = hook.open(shared.join("hooks/pre-receive")).unwrap();
-    hook.write_all(refuse.as_bytes()).unwrap();
-    drop(hook);
-    let worker = Running::start(&world, &server, "a", 2);
+    let mut file = std::fs::OpenOptions::new();
+    let file = file.create(true).write(true).truncate(true).mode(0o755);
+    let mut file = file.open(shared.join("hooks").join(hook)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    shared
+}
+
+/// Does all tasks with one worker, and work that travels by a repository; gives the journals.
+async fn run_by(world: &World, shared: &Path) -> String {
+    let server = MemoryServer::new();
+    let worker = Running::start(world, &server, "a", 2);
     let config = ScudLoopConfig {
-        git_remote: Some(path.to_owned()),
-        ..config(&world, WORKS)
+        git_remote: Some(shared.display().to_string()),
+        ..config(world, WORKS)
     };
-    assert_eq!(run(&world, &server, config).await, Reason::GatesPassed);
+    assert_eq!(run(world, &server, config).await, Reason::GatesPassed);
     assert_eq!(worker.handed_in(), 3);
-    assert_eq!(refs(), before);
     let loops = std::fs::read_dir(world.root().join("state/loops")).unwrap();
     let journals = loops.flatten().map(|dir| dir.path().join("journal.jsonl"));
-    let told: String = journals.flat_map(std::fs::read_to_string).collect();
+    journals.flat_map(std::fs::read_to_string).collect()
+}
+
+#[tokio::test]
+async fn a_result_that_the_repository_does_not_take_comes_through_the_engine() {
+    let world = world();
+    let shared = shared_repository(&world, "pre-receive", "exit 1");
+    let refs = || world.git(["ls-remote", shared.to_str().unwrap()]);
+    let before = refs();
+    let told = run_by(&world, &shared).await;
+    assert_eq!(refs(), before);
     assert!(
         told.contains("a could not push to it: from now on commits travel"),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
+    let world = world();
+    // It takes the result of the first task, and gives and takes nothing from then on.
+    let away = world.root().join("away.git");
+    let leave = format!(
+        "mv {} {}",
+        world.root().join("shared.git").display(),
+        away.display()
+    );
+    let shared = shared_repository(&world, "post-receive", &leave);
+    let told = run_by(&world, &shared).await;
+    assert!(away.exists() && !shared.exists());
+    assert!(
+        told.contains("from now on commits travel through the engine"),
+        "{told}"
+    );
+    // What was taken before counts, and was not done again.
+    for kind in ["attempt_started", "task_run"] {
+        let records = told.matches(&format!("\"kind\":\"{kind}\"")).count();
+        assert_eq!(records, 3, "{kind}: {told}");
+    }
 }
 
 /// The first worker loses its connection once its work in progress is stored; the second goes on from there.

@@ -14,6 +14,7 @@ use descartes_core::loops;
 use descartes_core::tasks::Retry;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
+use descartes_kernel::fleet::RemoteTerms;
 use descartes_kernel::steering::Sender;
 use descartes_store::config::{Settings, SizeLimit};
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
@@ -231,6 +232,7 @@ pub fn host_settings(
         confined: ctx.environment.raw(CONFINED_VARIABLE).is_some(),
         lease: descartes_proc::LeaseClock::default(),
         engines: Some(engines::coordinator(ctx, dir)),
+        remote_terms: RemoteTerms::default(),
     }
 }
 

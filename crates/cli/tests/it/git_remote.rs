@@ -244,42 +244,6 @@ fn a_coordinator_that_dies_takes_up_what_travels_by_a_repository() {
 }
 
 #[test]
-fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
-    let Some(mut machines) = Machines::new("--git-remote that refuses for good") else {
-        return;
-    };
-    let address = machines.start_engine();
-    let shared = shared_repository(&machines.world);
-    let root = machines.world.root().to_owned();
-    machines.worker("w1", &[]);
-    let agent = machines
-        .world
-        .agent(&waits_for(&root.join("go-${DESCARTES_TASK_ID}")));
-    // It takes the result of the first task, and gives and takes nothing from then on.
-    let leave = format!(
-        "while read old new ref; do case $ref in */result) mv {} {};; esac; done",
-        shared.display(),
-        root.join("away.git").display()
-    );
-    hook(&shared, "post-receive", &leave);
-    start(&machines, &address, shared.to_str().unwrap(), &agent);
-    machines.running_child("1");
-    for task in 1..=3 {
-        std::fs::write(root.join(format!("go-{task}")), "").unwrap();
-    }
-    let journal = completed(&machines);
-    assert!(!shared.exists());
-    assert!(
-        journal.contains("from now on commits travel through the engine"),
-        "{journal}"
-    );
-    for kind in ["attempt_started", "task_run"] {
-        let records = journal.matches(&format!("\"kind\":\"{kind}\"")).count();
-        assert_eq!(records, 3, "{kind}: {journal}");
-    }
-}
-
-#[test]
 fn a_repository_that_takes_nothing_is_refused_before_anything_is_begun() {
     let Some(machines) = Machines::new("--git-remote that takes nothing") else {
         return;

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use descartes_agents::agent::Profiles;
 use descartes_bridge::Engine;
+use descartes_kernel::fleet::RemoteTerms;
 use descartes_store::layout::{EnvPaths, StateRoot};
 
 use super::{EarlyStop, GuardProgram, HostError, PassEnv};
@@ -48,6 +49,8 @@ pub struct HostSettings {
     pub lease: descartes_proc::LeaseClock,
     /// Connects to an engine by its address, for attempts that other machines make.
     pub engines: Option<ConnectEngine>,
+    /// How long a repository by which work travels is tried before commits travel through the engine.
+    pub remote_terms: RemoteTerms,
 }
 
 /// Stands in the environment of whatever is in a sandbox.
@@ -112,6 +115,7 @@ impl HostSettings {
             confined: std::env::var_os(CONFINED_VARIABLE).is_some(),
             lease: descartes_proc::LeaseClock::default(),
             engines: None,
+            remote_terms: RemoteTerms::default(),
         })
     }
 }

@@ -12,6 +12,9 @@ pub struct RemoteTerms {
     pub rest: Duration,
     /// A result that lies there and cannot be fetched for so long is done again.
     pub result_patience: Duration,
+    /// A result that was pushed and that no coordinator has taken for so long may be out of its reach: its
+    /// worker stores it in the engine, too.
+    pub spare_after: Duration,
 }
 
 impl Default for RemoteTerms {
@@ -20,6 +23,7 @@ impl Default for RemoteTerms {
             patience: Duration::from_secs(60),
             rest: Duration::from_secs(10 * 60),
             result_patience: Duration::from_secs(30 * 60),
+            spare_after: Duration::from_secs(60),
         }
     }
 }

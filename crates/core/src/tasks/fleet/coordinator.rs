@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, FollowFrom, subject};
-use descartes_kernel::fleet::{KnownOffer, RemoteHealth, RemoteTerms, WatchTerms};
+use descartes_kernel::fleet::{KnownOffer, RemoteHealth, WatchTerms};
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
 
@@ -82,7 +82,7 @@ impl Fleet {
             folder,
             terms: WatchTerms::default(),
             remote,
-            health: Mutex::new(RemoteHealth::new(RemoteTerms::default())),
+            health: Mutex::new(RemoteHealth::new(d.settings.remote_terms)),
             origin: Instant::now(),
             over: Mutex::default(),
             root: Mutex::default(),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::{EngineError, OfferTarget, subject};
 use descartes_kernel::fleet::{
-    ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, RemoteTerms,
-    StoredClaim, TaskClaim, offer_step,
+    ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, StoredClaim,
+    TaskClaim, offer_step,
 };
 use tracing::{info, warn};
 
@@ -118,7 +118,7 @@ impl RemoteAttempt {
             "{}: {message}: from now on commits travel through the engine, and it is tried again \
              every {} minutes",
             url.unwrap_or_default(),
-            RemoteTerms::default().rest.as_secs() / 60
+            self.shared.settings.remote_terms.rest.as_secs() / 60
         )));
     }
 

@@ -17,10 +17,8 @@ use super::clone::age;
 use super::messages::child_name;
 use super::mirror_source::MirrorSource;
 use super::stored::{read_claim, write_claim};
+use crate::host::HostSettings;
 use crate::tasks::launch::file_name;
-
-/// A result that was pushed and that no coordinator has taken for so long may be out of its reach.
-const SPARE_AFTER: Duration = Duration::from_secs(60);
 
 /// A finished attempt.
 #[derive(Serialize, Deserialize)]
@@ -51,6 +49,8 @@ pub(super) struct Results {
     folder: PathBuf,
     /// What no coordinator has taken for so long is forgotten.
     limit: Duration,
+    /// The same for what was pushed, which is then stored, too.
+    spare_after: Duration,
     kept: Mutex<Vec<FinishedAttempt>>,
 }
 
@@ -59,7 +59,7 @@ impl Results {
     pub(super) fn load(
         engine: Arc<dyn Engine>,
         worker: &str,
-        root: &StateRoot,
+        settings: &HostSettings,
         folder: PathBuf,
         limit: Duration,
     ) -> Self {
@@ -68,11 +68,12 @@ impl Results {
             worker: worker.to_owned(),
             folder,
             limit,
+            spare_after: settings.remote_terms.spare_after,
             kept: Mutex::default(),
         };
         let entries = fs_err::read_dir(&results.folder).into_iter().flatten();
         for path in entries.flatten().map(|entry| entry.path()) {
-            match results.read(&path, root) {
+            match results.read(&path, &settings.root) {
                 Ok(Some(finished)) => results.kept().push(finished),
                 Ok(None) => {}
                 Err(error) => warn!(path = %path.display(), error, "a result cannot be read"),
@@ -170,7 +171,7 @@ impl Results {
         };
         match handed_in(&finished.claim, &stored) {
             HandedIn::Keep => {
-                if age.is_some_and(|age| age > SPARE_AFTER) && !finished.spare_stored {
+                if age.is_some_and(|age| age > self.spare_after) && !finished.spare_stored {
                     finished.spare_stored = self.store_spare(finished);
                 }
                 true

@@ -131,7 +131,7 @@ impl FleetWorker {
         let results = Results::load(
             engine.clone(),
             &options.name,
-            &settings.root,
+            &settings,
             folder.join("results"),
             UNUSED,
         );
