@@ -162,6 +162,38 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
+    /// The same page on another screen, as the tools for developers show it: a browser takes longer to start
+    /// than all that is looked at in it.
+    #[track_caller]
+    pub fn show_on(&self, screen: Screen) {
+        let tell = |command: &str, params: Value| {
+            let body = json!({ "cmd": command, "params": params });
+            self.post("/goog/cdp/execute", &body);
+        };
+        let (width, height, is_phone) = (screen.width, screen.height, screen.width < 500);
+        tell(
+            "Emulation.setDeviceMetricsOverride",
+            json!({
+                "width": width,
+                "height": height,
+                "deviceScaleFactor": if is_phone { 2 } else { 1 },
+                "mobile": is_phone,
+            }),
+        );
+        let scheme = if screen.dark { "dark" } else { "light" };
+        let scheme = json!({ "name": "prefers-color-scheme", "value": scheme });
+        tell(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [scheme] }),
+        );
+        let seen = format!(
+            "return matchMedia('(width: {width}px)').matches
+             && matchMedia('(prefers-color-scheme: dark)').matches === {}",
+            screen.dark
+        );
+        self.until("the other screen", &seen);
+    }
+
     /// Opens a window beside the others, which stay visible, and looks at it; gives its handle.
     #[track_caller]
     pub fn new_window(&self) -> String {

@@ -205,17 +205,8 @@ fn a_lost_server_is_said_and_found_again_with_nothing_missed() {
 }
 
 #[test]
-fn the_pages_fit_a_phone_and_run_nothing_that_a_loop_says() {
-    fit(PHONE, "phone");
-}
-
-#[test]
-fn the_pages_fit_a_tablet_and_run_nothing_that_a_loop_says() {
-    fit(TABLET, "tablet");
-}
-
-fn fit(screen: Screen, device: &str) {
-    let Some(browser) = Browser::start(screen) else {
+fn the_pages_fit_a_phone_and_a_tablet_and_run_nothing_that_a_loop_says() {
+    let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
     let world = World::new();
@@ -233,7 +224,7 @@ fn fit(screen: Screen, device: &str) {
     let served = serve(&world, &[]);
     enter(&browser, &served);
     browser.until_text("#rows", "window.nasty=4");
-    browser.picture(&format!("{device}-list"));
+    fits(&browser, "list");
     let paths = ["", "/iterations/1", "/output/1", "/diff/1", "/history"];
     for path in paths {
         browser.go(&format!("{}/loops/{id}{path}", served.origin()));
@@ -243,11 +234,21 @@ fn fit(screen: Screen, device: &str) {
             true,
             "{path}"
         );
-        let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
-        assert!(wide.as_i64().unwrap() <= 1, "{path} is {wide} px too wide");
-        browser.picture(&format!("{device}{}", path.replace('/', "-")));
+        fits(&browser, &format!("loop{}", path.replace('/', "-")));
     }
     no_complaints(&browser);
+}
+
+/// Nothing of this page is beyond the edge of a small screen.
+#[track_caller]
+pub fn fits(browser: &Browser, page: &str) {
+    for (screen, device) in [(PHONE, "phone"), (TABLET, "tablet")] {
+        browser.show_on(screen);
+        let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
+        let page = format!("{device}-{page}");
+        assert!(wide.as_i64().unwrap() <= 1, "{page} is {wide} px too wide");
+        browser.picture(&page);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pages for everybody: by the keyboard alone, and for a screen reader.
 
 use descartes_testkit::World;
-use descartes_testkit::browser::{Browser, DARK, DESKTOP, PHONE, Screen, axe};
+use descartes_testkit::browser::{Browser, DARK, DESKTOP, PHONE, axe};
 
 use crate::browser::{enter, no_complaints};
 use crate::common::{serve, start, status, until_status};
@@ -93,9 +93,20 @@ fn every_way_to_steer_is_reached_by_the_keyboard_alone() {
     world.run(world.descartes(["loop", "cancel", &id, "--now"]));
 }
 
-/// Looks for what keeps people from reading any of the pages.
-fn look_for_violations(screen: Screen) {
-    let (Some(browser), Some(axe)) = (Browser::start(screen), axe()) else {
+/// What keeps people from reading this page, whatever they look at it with.
+fn violations(browser: &Browser, axe: &str, page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for screen in [DESKTOP, DARK, PHONE] {
+        browser.show_on(screen);
+        let on_page = browser.serious_violations(axe).into_iter();
+        found.extend(on_page.map(|one| format!("{page}: {screen:?}: {one}")));
+    }
+    found
+}
+
+#[test]
+fn nothing_serious_keeps_anybody_from_reading_a_page_in_the_light_or_dark_or_on_a_phone() {
+    let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), axe()) else {
         return;
     };
     let world = World::new();
@@ -118,7 +129,7 @@ fn look_for_violations(screen: Screen) {
     );
     let served = serve(&world, &["--allow-start"]);
     browser.go(&format!("{}/sign-in", served.origin()));
-    let mut found = browser.serious_violations(&axe);
+    let mut found = violations(&browser, &axe, "/sign-in");
     enter(&browser, &served);
     browser.until_text("#rows", "tasks");
     let of = |id: &str, rest: &str| format!("/loops/{id}{rest}");
@@ -139,26 +150,10 @@ fn look_for_violations(screen: Screen) {
         browser.until("the page", "return document.readyState === 'complete'");
         // What is folded up is read, too.
         browser.run("document.querySelectorAll('details').forEach((one) => one.open = true)");
-        let on_page = browser.serious_violations(&axe);
-        found.extend(on_page.iter().map(|one| format!("{path}: {one}")));
+        found.extend(violations(&browser, &axe, path));
     }
     world.write("end", "");
     std::fs::write(world.state().join("go"), "").unwrap();
     assert!(found.is_empty(), "{found:#?}");
     until_status(&world, &waiting, "ended");
-}
-
-#[test]
-fn nothing_serious_keeps_anybody_from_reading_a_page() {
-    look_for_violations(DESKTOP);
-}
-
-#[test]
-fn nothing_serious_keeps_anybody_from_reading_a_page_in_the_dark() {
-    look_for_violations(DARK);
-}
-
-#[test]
-fn nothing_serious_keeps_anybody_from_reading_a_page_on_a_phone() {
-    look_for_violations(PHONE);
 }

@@ -1,9 +1,9 @@
 //! The pages of a task loop.
 
-use descartes_testkit::browser::{Browser, DESKTOP, PHONE, Screen, TABLET};
+use descartes_testkit::browser::{Browser, DESKTOP};
 use descartes_testkit::{World, eventually};
 
-use crate::browser::{enter, no_complaints};
+use crate::browser::{enter, fits, no_complaints};
 use crate::common::{SOON, Served, serve, until_status};
 
 const ROADMAP: &str = "# Roadmap\n\n## Tasks\n\
@@ -71,7 +71,7 @@ fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
 }
 
 #[test]
-fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed() {
+fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed_on_any_screen() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
@@ -108,6 +108,8 @@ fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed() {
                  .some((one) => one.textContent.includes('ship'))";
     browser.until("the graph", graph);
     browser.picture("tasks");
+    fits(&browser, "tasks");
+    browser.show_on(DESKTOP);
     // A task's own loop is a page like any other.
     browser.click("#tasks a[href^='/loops/']");
     browser.until_text("#output", "at work on");
@@ -118,35 +120,6 @@ fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed() {
     until_status(&world, &id, "ended");
     assert!(tells(&served, &id, &["wave 3", "Blocked", "2 of 2"]));
     no_complaints(&browser);
-}
-
-#[test]
-fn the_pages_of_a_task_loop_fit_a_phone() {
-    fit(PHONE, "phone-tasks");
-}
-
-#[test]
-fn the_pages_of_a_task_loop_fit_a_tablet() {
-    fit(TABLET, "tablet-tasks");
-}
-
-fn fit(screen: Screen, picture: &str) {
-    let Some(browser) = Browser::start(screen) else {
-        return;
-    };
-    let world = World::new();
-    let id = started(&world);
-    let served = serve(&world, &[]);
-    enter(&browser, &served);
-    browser.go(&format!("{}/loops/{id}", served.origin()));
-    browser.until_text("#tasks", "wire Wire it up");
-    let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
-    assert!(wide.as_i64().unwrap() <= 1, "{wide} px too wide");
-    let dark = browser.run("return matchMedia('(prefers-color-scheme: dark)').matches");
-    assert_eq!(dark, screen.dark);
-    browser.picture(picture);
-    std::fs::write(world.state().join("go"), "").unwrap();
-    until_status(&world, &id, "ended");
 }
 
 #[test]
