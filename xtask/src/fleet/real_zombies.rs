@@ -1,4 +1,4 @@
-//! Real workers that are stopped while their agents work, for two leases, and then go on.
+//! Real workers that are stopped while their agents work, for longer than their leases, and then go on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,9 +27,11 @@ fn told(error: impl std::fmt::Display) -> Trouble {
     error.to_string()
 }
 
-/// Workers are stopped for two leases; others do their tasks; then they go on.
+/// Workers are stopped for two leases; others do their tasks; then they go on. The short form lets them go on
+/// soon after others have their tasks.
 pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
     let count = lab.form.pick(3, 20);
+    let stop = lab.form.pick(LEASE * 5 / 4, LEASE * 2);
     let mut trial = Trial::begin(programs, count)?;
     trial.wait("every worker has its task", |trial| {
         Ok(trial.agents()?.len() == count)
@@ -47,7 +49,7 @@ pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
         Ok(agents.iter().filter(|agent| !agent.is_zombie()).count() == count)
     })?;
     trial.let_end(1)?;
-    std::thread::sleep((LEASE * 2).saturating_sub(stopped.elapsed()));
+    std::thread::sleep(stop.saturating_sub(stopped.elapsed()));
     trial.signal_stopped(Signal::SIGCONT)?;
     trial.wait(
         "those who were stopped know that their tasks are gone",
@@ -59,7 +61,7 @@ pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
     let latest = trial.last_stamps()?;
     let what = format!(
         "{count} real workers stopped for {} s with leases of {} s, then continued",
-        2 * LEASE.as_secs(),
+        stop.as_secs(),
         LEASE.as_secs()
     );
     let mut row = Row::count(MEASURE, what.clone(), count as u64, &wrong);
