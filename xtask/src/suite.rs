@@ -19,25 +19,15 @@ pub enum Extent {
 /// Builds, then runs every test and documentation example.
 pub fn run_all(rest: &[String], extent: Extent) -> Step {
     let quarantine = Quarantine::read()?;
-    // Tests start the real binaries, which are not built for tests of other packages.
-    run(
-        "cargo",
-        &["build", "--profile", PROFILE, "--workspace", "--bins"],
-    )?;
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let workspace = ["--workspace", "--bins", "--lib", "--tests"];
-    let faults = [
-        "-p",
-        "descartes-store",
-        "--features",
-        "faults",
-        "--test",
-        "faults",
-    ];
-    let runner = Runner::find();
-    runner.run(extent, &workspace, &rest, &quarantine)?;
-    // Fault points are compiled in for these alone.
-    runner.run(extent, &faults, &[], &quarantine)?;
+    // Tests start the real binaries, which are not built for tests of other packages. In one command with the
+    // tests: some of these have libraries with more features, and what is above would be built for both.
+    run(
+        "cargo",
+        &[&["build", "--profile", PROFILE], &workspace[..]].concat(),
+    )?;
+    Runner::find().run(extent, &workspace, &rest, &quarantine)?;
     run(
         "cargo",
         &["test", "--profile", PROFILE, "--workspace", "--doc"],

@@ -1,7 +1,9 @@
 //! Fault points: every write, rename, sync and other change this crate makes to the disk
 //! passes through one function, so that a test can kill the process or fail the call at any of them.
 //!
-//! Without the feature `faults` all of this is compiled to nothing.
+//! Without the feature `faults` all of this is compiled to nothing. Only xtask asks for it, and with it whatever
+//! is built in the same command (`--workspace`): the tests and the short forms of the campaigns. Where
+//! `DESCARTES_FAULT` is not set, nothing goes wrong there either.
 
 /// What the operation at a fault point is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,8 +27,11 @@ pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
         // A binary from elsewhere is taken as it is: fault points are left out with it.
         (Faults::Wanted, None) if given("DESCARTES_BIN").is_some() => None,
         (Faults::Wanted, None) => {
-            let faults = ["--bin", "descartes", "--features", "descartes-cli/faults"];
-            cargo(form, "descartes-cli", &faults)?;
+            // Where xtask is built in the same command, they are in already.
+            let features = ["--features", "descartes-cli/faults"];
+            let features = form.pick(&[][..], &features[..]);
+            let part = [&["--bin", "descartes"][..], features].concat();
+            cargo(form, "descartes-cli", &part)?;
             Some(set_aside(profile, "descartes", "descartes-faulty")?)
         }
     };
