@@ -89,6 +89,7 @@ mod tasks_seen;
 mod terminal;
 mod trackers;
 mod trust;
+mod two_checkouts;
 mod verb_snapshots;
 mod verbs_look;
 mod verbs_steer;

@@ -25,7 +25,7 @@ use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
-use super::trees::Trees;
+use super::trees::{Sharing, Trees};
 use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
 use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
@@ -339,7 +339,8 @@ fn open_place(
             Ok(Arc::new(place))
         }
         WorkPlace::Worktrees => {
-            let place = Trees::open(dir, settings, &source.shielded(), tasks, config)?;
+            let shielded = source.shielded();
+            let place = Trees::open(dir, settings, &shielded, tasks, config, Sharing::Users)?;
             if *occasion == Occasion::Start {
                 notices.extend(uncommitted(tasks, settings, dir, source));
             }

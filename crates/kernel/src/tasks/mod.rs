@@ -10,6 +10,7 @@ mod git_words;
 mod keeper_call;
 mod outcome;
 mod ref_name;
+mod ref_owner;
 mod state;
 mod statuses;
 
@@ -25,6 +26,7 @@ pub use git_words::{git_reason, overwritten, stash_branch};
 pub use keeper_call::{Hurry, KeeperCall};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
+pub use ref_owner::{ChosenName, RefOwner, TakenName, TreesOf, choose_name, name_number};
 pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedBlock, PlannedTask,
     ProvenAt, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,

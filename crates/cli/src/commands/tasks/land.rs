@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use descartes_client::{Known, LoopHandle, Loops, Scope};
 use descartes_core::host::{HostError, wait_for_leaving};
 use descartes_core::tasks::{WorkLocation, survey};
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::exit;
-use descartes_kernel::tasks::Landing;
+use descartes_kernel::tasks::{Landing, TaskFile};
 use descartes_store::layout::StateRoot;
 use descartes_views::view::Life;
 
@@ -52,7 +53,7 @@ pub fn run(args: &LandArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     Ok(code)
 }
 
-/// The newest loop of each tag here whose work waits; with a tag, that one's.
+/// The newest loop of each list here whose work waits; with a tag, that one's.
 fn waiting(
     args: &LandArgs,
     ctx: &CommandContext,
@@ -60,7 +61,8 @@ fn waiting(
 ) -> Result<Vec<LoopHandle>, CliError> {
     let top = top_of(&ctx.here);
     let loops = Loops::at(root.clone(), Known::builtin()?);
-    let (mut found, mut tags) = (Vec::new(), BTreeSet::new());
+    let mut found = Vec::new();
+    let (mut tags, mut places) = (BTreeSet::new(), BTreeSet::new());
     for handle in loops.list(&Scope::All)? {
         let here = handle.meta().working_dir.starts_with(&top);
         if !here || handle.parent().is_some() {
@@ -72,16 +74,28 @@ fn waiting(
         let Some(tasks) = &look.state.tasks else {
             continue;
         };
+        let waits = matches!(tasks.landing, Some(Landing::Ready { .. }));
+        let is_newest = tags.insert(tasks.tag.clone());
         let meant = match &args.tag {
-            Some(tag) => *tag == tasks.tag,
-            None => matches!(tasks.landing, Some(Landing::Ready { .. })),
+            Some(tag) => *tag == tasks.tag && (waits || is_newest),
+            None => waits,
         };
-        // The newest loop of a tag has taken over what an older one left.
-        if tags.insert(tasks.tag.clone()) && meant {
+        // The newest loop of a list has taken over what an older one left for the same branch.
+        let branch = tasks.base.as_ref().map(|base| base.target.clone());
+        let place = (tasks.tag.clone(), list_of(&look.state.config), branch);
+        if places.insert(place) && meant {
             found.push(handle);
         }
     }
     Ok(found)
+}
+
+/// The file of a list, where a tag alone does not tell it.
+fn list_of(config: &IterativeLoopConfig) -> Option<PathBuf> {
+    match &config.tasks.as_ref()?.source {
+        TaskFile::Scud { .. } => None,
+        other => Some(other.path().clone()),
+    }
 }
 
 /// The repository around a folder.

@@ -15,7 +15,7 @@ use super::messages::{GitParcel, OfferMessage};
 use crate::host::{HostSettings, git_of};
 use crate::tasks::git::Repo;
 use crate::tasks::launch::file_name;
-use crate::tasks::trees::Trees;
+use crate::tasks::trees::{Sharing, Trees};
 
 /// In the folder of a repository: what its clones share.
 const MIRROR: &str = "mirror.git";
@@ -256,6 +256,7 @@ impl Clones {
             &shielded,
             &tasks,
             &offer.order.config,
+            Sharing::OneLoop,
         )
         .map_err(|error| failed(&error))?;
         trees.begin_clone().map_err(|error| failed(&error))?;

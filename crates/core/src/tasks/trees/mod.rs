@@ -17,6 +17,7 @@ mod landing;
 mod leftovers;
 mod links;
 mod marks;
+mod names;
 mod refs;
 mod rescue;
 mod slots;
@@ -51,6 +52,8 @@ use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
 
 pub(in crate::tasks) use kept::kept_in;
+pub(in crate::tasks) use names::Sharing;
+use names::{Claimant, RefNames};
 use stashes::Stashes;
 
 type Done<T> = Result<T, GitError>;
@@ -82,6 +85,7 @@ pub(in crate::tasks) struct Trees {
     common: OnceLock<PathBuf>,
     tag: String,
     ref_tag: String,
+    names: RefNames,
     /// The tasks, and their file within the repository, where its statuses are committed.
     source: TaskFile,
     task_file: Option<String>,
@@ -122,13 +126,14 @@ pub(in crate::tasks) struct Trees {
 }
 
 impl Trees {
-    /// Looks at the repository around `dir`, and writes nothing.
+    /// Looks at the repository around `dir`, and writes nothing but the lock of its tag.
     pub(in crate::tasks) fn open(
         dir: &Path,
         settings: &HostSettings,
         shielded: &[PathBuf],
         config: &TasksConfig,
         whole: &IterativeLoopConfig,
+        sharing: Sharing,
     ) -> Result<Self, HostError> {
         let here = Repo::at(dir, &git_of(settings));
         let top = here.top().map_err(|error| {
@@ -190,6 +195,18 @@ impl Trees {
             true => earlier,
             false => ref_tag,
         };
+        let claimant = Claimant {
+            user: &user,
+            settings,
+            source: &config.source,
+            config: whole,
+            dir,
+        };
+        let names = match sharing {
+            Sharing::Users => claimant.take(&ref_tag)?,
+            Sharing::OneLoop => RefNames::alone(ref_tag),
+        };
+        let ref_tag = names.name.clone();
         let hash = short_hash(&top);
         let folder = settings.root.worktrees().join(format!("{hash}-{ref_tag}"));
         let ours = ours(&user, &folder, &ref_tag).map_err(refuse)?;
@@ -211,6 +228,7 @@ impl Trees {
             folder,
             tag,
             ref_tag,
+            names,
             task_file: inside(&config.source.path().to_owned()).filter(|path| {
                 let is_file = !matches!(config.source, TaskFile::Tracker(_));
                 config.auto_commit_waves && is_file && !path.is_empty()
@@ -248,9 +266,12 @@ impl Trees {
         let submodules = self.user.dir.join(".gitmodules").is_file();
         let message = "this repository has submodules, which git leaves empty in worktrees: set \
             worktree_setup = \"git submodule update --init --recursive\" in the config";
-        (submodules && self.setup.is_none())
-            .then(|| message.to_owned())
-            .into_iter()
+        let submodules = (submodules && self.setup.is_none()).then(|| message.to_owned());
+        self.names
+            .notice
+            .iter()
+            .cloned()
+            .chain(submodules)
             .collect()
     }
 

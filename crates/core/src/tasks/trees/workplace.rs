@@ -46,6 +46,7 @@ impl Workplace for Trees {
     }
 
     fn begin(&self, fresh: Fresh, slots: u32) -> Done<()> {
+        self.keep_name()?;
         self.user.locks.look_around();
         for lock in self.user.git_paths(&["packed-refs.lock"])? {
             // It keeps little from being done, but makes every git wait: better said at once.
@@ -286,6 +287,7 @@ impl Workplace for Trees {
                 }
             }
             self.forget_merged();
+            self.release_name();
             drop(fs_err::remove_dir_all(self.folder.join("control")));
         } else {
             // What cannot be gathered stays where it is, and is accounted for there.
