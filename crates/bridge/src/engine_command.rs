@@ -19,6 +19,10 @@ pub enum EngineCommand {
         listen: Option<String>,
         /// The name or address by which workers reach it.
         host: Option<String>,
+        /// All servers of its cluster, itself included: `HOST` or `HOST:PORT`, where they reach each other.
+        /// Empty: as before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cluster: Vec<String>,
         /// The program, where it is named.
         nats_server: Option<PathBuf>,
     },
@@ -51,6 +55,9 @@ pub enum EngineReport {
         pid: u32,
         server: String,
         already: bool,
+        /// Other servers of its cluster without which nothing can be stored.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits_for: Vec<String>,
     },
     Status(EngineState),
     Stopped {
@@ -61,10 +68,16 @@ pub enum EngineReport {
         /// With the key: shown once.
         engine: String,
         loopback: bool,
+        /// Other servers of its cluster: they do not know the key yet.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
     },
     Revoked {
         name: String,
         running: bool,
+        /// Other servers of its cluster: they still accept the key.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
     },
     Checked {
         address: String,

@@ -4,17 +4,23 @@ mod calls;
 mod pipe;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use descartes_bridge::message::{
     BridgeCall, BridgeLine, BridgeParty, BridgeResult, PROTOCOL_VERSION,
 };
 use descartes_bridge::{EngineError, EngineUrl};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 
-use crate::nats::connection::Connection;
+use crate::nats::connection::{Connection, LinkState};
 use crate::nats::streams;
 use calls::CallHandler;
 use pipe::{LineOutput, PipeInput};
+
+/// How long servers of a cluster may take to agree on one that leads, before it is said that they have none.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(8);
+const RETRY_DELAY: Duration = Duration::from_millis(250);
 
 pub fn run() -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -88,7 +94,13 @@ async fn open(
         .map_err(|error| EngineError::Other(format!("{error}")))?;
     let connection = Connection::open(&url).await.map_err(EngineError::Other)?;
     if party == BridgeParty::Coordinator {
-        streams::ensure(&connection).await?;
+        let until = Instant::now() + ELECTION_TIMEOUT;
+        while let Err(error) = streams::ensure(&connection).await {
+            if !error.is_temporary() || Instant::now() > until {
+                return Err(error);
+            }
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
     }
     Ok(connection)
 }
@@ -117,19 +129,27 @@ async fn watch_link(connection: Connection, party: BridgeParty, output: LineOutp
     let mut link = connection.link.clone();
     while link.changed().await.is_ok() {
         let state = link.borrow_and_update().clone();
-        if state.up
-            && party == BridgeParty::Coordinator
-            && let Err(error) = streams::ensure(&connection).await
-        {
-            output.line(&BridgeLine::Link {
-                up: false,
-                reason: error.to_string(),
-            });
-            continue;
+        let mut missing = match state.up && party == BridgeParty::Coordinator {
+            true => streams::ensure(&connection).await.err(),
+            false => None,
+        };
+        if let Some(error) = &missing {
+            let reason = error.to_string();
+            output.line(&BridgeLine::Link { up: false, reason });
         }
-        output.line(&BridgeLine::Link {
-            up: state.up,
-            reason: state.reason,
-        });
+        // Servers of a cluster that lost one of them have nobody who leads for a while.
+        while missing.as_ref().is_some_and(EngineError::is_temporary) && !is_changed(&link) {
+            tokio::time::sleep(RETRY_DELAY).await;
+            missing = streams::ensure(&connection).await.err();
+        }
+        if missing.is_none() {
+            let LinkState { up, reason, .. } = state;
+            output.line(&BridgeLine::Link { up, reason });
+        }
     }
+}
+
+fn is_changed(link: &watch::Receiver<LinkState>) -> bool {
+    // An error means that nothing changes any more.
+    link.has_changed().unwrap_or(true)
 }

@@ -7,9 +7,13 @@ mod worker;
 
 use std::io::Read;
 
+use descartes_bridge::EngineUrl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
+
+use crate::nats::connection::Connection;
 
 /// What is simulated.
 #[derive(Debug, Deserialize)]
@@ -24,6 +28,8 @@ enum Simulation {
     },
     /// Tasks until all are done.
     Coordinator(coordinator::SimPlan),
+    /// Who leads the stream of the tasks in a cluster, and whether the others have all of it.
+    Leader { engine: String },
 }
 
 /// Reads what to simulate (one line), and returns the report.
@@ -50,10 +56,20 @@ pub fn run() -> Result<String, String> {
                 worker::run(&engine, &name, count, begin, end).await
             }
             Simulation::Coordinator(plan) => coordinator::run(plan).await,
+            Simulation::Leader { engine } => leader(&engine).await,
         }
     });
     runtime.shutdown_background();
     report.map(|report| format!("{report}\n"))
+}
+
+async fn leader(engine: &str) -> Result<String, String> {
+    let url: EngineUrl = engine.parse().map_err(|error| format!("{error}"))?;
+    let connection = Connection::open(&url).await?;
+    let info = connection.api::<Value>("STREAM.INFO.TASKS", &Value::Null);
+    // Nobody leads, or not yet.
+    let info = info.await.unwrap_or_default();
+    Ok(info["cluster"].to_string())
 }
 
 /// What comes on the input after the first line.

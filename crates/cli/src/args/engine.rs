@@ -36,6 +36,10 @@ pub struct EngineStartArgs {
     /// The name or address by which workers reach it [default: where it listens, else this machine's name]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// All servers of its cluster, this one too, where they reach each other: three or five, with port 6222 where
+    /// none is named [default: as before, else none]
+    #[arg(long, value_name = "HOST,HOST,HOST", value_delimiter = ',')]
+    pub cluster: Vec<String>,
 }
 
 /// `engine check`.

@@ -16,6 +16,8 @@ mod debug_log;
 mod detach;
 mod docs_commands;
 mod engine;
+#[cfg(target_os = "linux")]
+mod engine_cluster;
 mod flags_agent;
 mod flags_done;
 mod flags_git;

@@ -49,9 +49,15 @@ impl Machines {
     }
 
     pub fn engine(&self, words: &[&str]) -> Finished {
+        self.engine_at(&self.world.state(), words)
+    }
+
+    /// The same on a machine with this state folder.
+    pub fn engine_at(&self, state: &Path, words: &[&str]) -> Finished {
         let mut command = self.world.command(descartes_testkit::descartes());
         command.arg("engine").args(words);
         command.env("DESCARTES_NATS_SERVER", &self.server);
+        command.env("DESCARTES_STATE_DIR", state);
         self.world.run(command)
     }
 
@@ -115,19 +121,36 @@ impl Machines {
 
     /// A machine of its own: another state folder, and a key of its own.
     pub fn worker(&mut self, name: &str, flags: &[&str]) {
+        let path = self.path();
+        self.worker_with(name, flags, &path);
+    }
+
+    /// Where programs are.
+    pub fn path(&self) -> String {
         let known = self.world.environment();
         let path = known.into_iter().find(|(name, _)| *name == "PATH");
-        let path = path.map(|(_, path)| path).unwrap_or_default();
-        self.worker_with(name, flags, &path);
+        path.map(|(_, path)| path).unwrap_or_default()
     }
 
     /// The same with other programs.
     fn worker_with(&mut self, name: &str, flags: &[&str], path: &str) {
+        self.join(name);
+        self.start_worker(name, flags, path);
+    }
+
+    /// Makes a key; gives the line.
+    pub fn join(&self, name: &str) -> Finished {
         let token = self.engine(&["join-token", name]);
         // The line as it was printed, in a file that nobody else can read.
         let file = self.world.root().join(format!("{name}.engine"));
         std::fs::write(&file, token.stdout()).unwrap();
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        token
+    }
+
+    /// Starts a worker that has a key.
+    pub fn start_worker(&mut self, name: &str, flags: &[&str], path: &str) {
+        let file = self.world.root().join(format!("{name}.engine"));
         let mut command = self.world.command(descartes_testkit::descartes());
         let state = self.world.root().join(format!("state-{name}"));
         command

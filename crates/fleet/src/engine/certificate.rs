@@ -6,11 +6,11 @@ use super::failure::EngineFailure;
 use super::parties::{EngineFolder, write_private};
 use crate::nats::tls;
 
-/// Makes a certificate and its key, and returns the hash that join lines pin.
-pub fn make(folder: &EngineFolder, host: &str) -> Result<String, EngineFailure> {
+/// Makes a certificate for these names and its key, and returns the hash that join lines pin.
+pub fn make(folder: &EngineFolder, hosts: Vec<String>) -> Result<String, EngineFailure> {
     let failed =
         |error: rcgen::Error| EngineFailure::new(format!("cannot make a certificate: {error}"));
-    let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(failed)?;
+    let mut params = CertificateParams::new(hosts).map_err(failed)?;
     params
         .distinguished_name
         .push(DnType::CommonName, "descartes engine");

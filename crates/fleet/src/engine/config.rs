@@ -5,7 +5,10 @@ use std::path::Path;
 use descartes_bridge::subject;
 use serde_json::{Value, json};
 
-use super::parties::EngineSetup;
+use super::parties::{ClusterSetup, EngineSetup};
+
+/// Where servers of a cluster meet where no port is named.
+pub const DEFAULT_CLUSTER_PORT: u16 = 6222;
 
 /// As text; the server's format takes JSON.
 pub fn render(setup: &EngineSetup, folder: &Path) -> String {
@@ -35,17 +38,58 @@ pub fn render(setup: &EngineSetup, folder: &Path) -> String {
         },
         "authorization": { "timeout": 10, "users": users },
     });
-    if setup.pin.is_some() {
-        config["tls"] = json!({
+    let tls = setup.pin.as_ref().map(|_| {
+        json!({
             "cert_file": at("certificate.pem"),
             "key_file": at("certificate.key"),
             "timeout": 5,
-        });
+        })
+    });
+    if let Some(tls) = &tls {
+        config["tls"] = tls.clone();
+    }
+    if let Some(cluster) = &setup.cluster {
+        config["server_name"] = json!(format!("descartes-{}", setup.advertised));
+        // What clients are told of the other servers is what they were told of this one.
+        config["client_advertise"] = json!(place(&setup.advertised, setup.port));
+        config["cluster"] = render_cluster(setup, cluster);
+        if let Some(mut tls) = tls {
+            // All of them have this one certificate, and accept no other.
+            tls["ca_file"] = tls["cert_file"].clone();
+            tls["verify"] = json!(true);
+            config["cluster"]["tls"] = tls;
+        }
     }
     let lines = config.as_object().into_iter().flatten();
     lines
         .map(|(name, value)| format!("{name}: {value}\n"))
         .collect()
+}
+
+fn place(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
+}
+
+/// How the server meets those of its cluster.
+fn render_cluster(setup: &EngineSetup, cluster: &ClusterSetup) -> Value {
+    const USER: &str = "server";
+    let password = &cluster.password;
+    let is_own = |server: &&(String, u16)| server.0 == setup.advertised;
+    let port = cluster.servers.iter().find(is_own).map(|own| own.1);
+    let others = cluster.servers.iter().filter(|server| !is_own(server));
+    let routes = others
+        .map(|(host, port)| format!("nats-route://{USER}:{password}@{}", place(host, *port)))
+        .collect::<Vec<_>>();
+    json!({
+        "name": "descartes",
+        "host": setup.host,
+        "port": port.unwrap_or(DEFAULT_CLUSTER_PORT),
+        "authorization": { "user": USER, "password": password, "timeout": 5 },
+        "routes": routes,
+    })
 }
 
 /// What the key of a worker allows: to take offers, hold tasks, write its own events, be commanded.
@@ -100,6 +144,7 @@ mod tests {
             advertised: "127.0.0.1".to_owned(),
             pin: None,
             coordinator: "UC".to_owned(),
+            cluster: None,
             workers: vec![WorkerKey {
                 name: "w.1".to_owned(),
                 public: "UW".to_owned(),
@@ -134,5 +179,41 @@ mod tests {
         ] {
             assert!(!may(refused), "{refused}");
         }
+    }
+
+    #[test]
+    fn servers_of_a_cluster_know_each_other() {
+        let setup = EngineSetup {
+            host: "0.0.0.0".to_owned(),
+            port: 4222,
+            advertised: "b".to_owned(),
+            pin: Some("ab".repeat(32)),
+            coordinator: "UC".to_owned(),
+            cluster: Some(ClusterSetup {
+                servers: vec![
+                    ("a".to_owned(), 6222),
+                    ("b".to_owned(), 6333),
+                    ("::1".to_owned(), 6222),
+                ],
+                password: "secret".to_owned(),
+            }),
+            workers: Vec::new(),
+        };
+        let text = render(&setup, Path::new("/e"));
+        let line = text.lines().find(|line| line.starts_with("cluster: "));
+        let cluster: Value = serde_json::from_str(&line.unwrap()["cluster: ".len()..]).unwrap();
+        assert_eq!(cluster["port"], 6333);
+        assert_eq!(
+            cluster["routes"],
+            json!([
+                "nats-route://server:secret@a:6222",
+                "nats-route://server:secret@[::1]:6222"
+            ])
+        );
+        assert_eq!(cluster["tls"]["ca_file"], "/e/certificate.pem");
+        assert!(text.contains("server_name: \"descartes-b\""), "{text}");
+        let hosts = setup.url("127.0.0.1", "w", String::new()).hosts;
+        let hosts: Vec<&str> = hosts.iter().map(|(host, _)| host.as_str()).collect();
+        assert_eq!(hosts, ["127.0.0.1", "a", "::1"]);
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use descartes_bridge::engine_command::COORDINATOR_FILE;
 use descartes_bridge::{EngineUrl, Transport};
 use nkeys::KeyPair;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::failure::EngineFailure;
@@ -31,6 +32,18 @@ pub struct EngineSetup {
     pub coordinator: String,
     #[serde(default)]
     pub workers: Vec<WorkerKey>,
+    /// The servers that keep everything together with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSetup>,
+}
+
+/// The same on each server of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSetup {
+    /// All of them, where they reach each other.
+    pub servers: Vec<(String, u16)>,
+    /// What they know each other by.
+    pub password: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +51,16 @@ pub struct WorkerKey {
     pub name: String,
     pub public: String,
 }
+
+/// Where one server of a cluster is. In a file of its own: the setup is copied from one server to the others.
+#[derive(Debug, Serialize, Deserialize)]
+struct ServerPlace {
+    host: String,
+    port: u16,
+    advertised: String,
+}
+
+const PLACE_FILE: &str = "machine.json";
 
 /// The folder of an engine.
 #[derive(Debug, Clone)]
@@ -62,7 +85,17 @@ impl EngineFolder {
     }
 
     pub fn read(&self) -> Result<Option<EngineSetup>, EngineFailure> {
-        let path = self.path("setup.json");
+        let Some(mut setup) = self.read_file::<EngineSetup>("setup.json")? else {
+            return Ok(None);
+        };
+        if let Some(own) = self.read_file::<ServerPlace>(PLACE_FILE)? {
+            (setup.host, setup.port, setup.advertised) = (own.host, own.port, own.advertised);
+        }
+        Ok(Some(setup))
+    }
+
+    fn read_file<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, EngineFailure> {
+        let path = self.path(name);
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 EngineFailure::new(format!("{}: {error}", path.display()))
@@ -74,9 +107,21 @@ impl EngineFolder {
     }
 
     pub fn write(&self, setup: &EngineSetup) -> Result<(), EngineFailure> {
-        let text = serde_json::to_string_pretty(setup)
+        if setup.cluster.is_some() {
+            let place = ServerPlace {
+                host: setup.host.clone(),
+                port: setup.port,
+                advertised: setup.advertised.clone(),
+            };
+            self.write_file(PLACE_FILE, &place)?;
+        }
+        self.write_file("setup.json", setup)
+    }
+
+    fn write_file(&self, name: &str, content: &impl Serialize) -> Result<(), EngineFailure> {
+        let text = serde_json::to_string_pretty(content)
             .map_err(|error| EngineFailure::new(error.to_string()))?;
-        write_private(&self.path("setup.json"), text.as_bytes())
+        write_private(&self.path(name), text.as_bytes())
     }
 
     /// The coordinator's address with its key.
@@ -95,10 +140,18 @@ impl EngineFolder {
 }
 
 impl EngineSetup {
-    /// The address for one party.
+    /// The names of the other servers of the cluster.
+    pub fn others(&self) -> Vec<String> {
+        let servers = self.cluster.iter().flat_map(|cluster| &cluster.servers);
+        let others = servers.filter(|(host, _)| *host != self.advertised);
+        others.map(|(host, _)| host.clone()).collect()
+    }
+
+    /// The address for one party: this server first, then those of its cluster.
     pub fn url(&self, host: &str, name: &str, key: String) -> EngineUrl {
+        let hosts = std::iter::once(host.to_owned()).chain(self.others());
         EngineUrl {
-            hosts: vec![(host.to_owned(), self.port)],
+            hosts: hosts.map(|host| (host, self.port)).collect(),
             transport: match &self.pin {
                 Some(pin) => Transport::PinnedTls(pin.clone()),
                 None => Transport::Plain,

@@ -1,5 +1,6 @@
 //! Each verb of `descartes engine`.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,9 +9,11 @@ use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState}
 use descartes_bridge::url::DEFAULT_PORT;
 use descartes_bridge::{EngineUrl, FollowFrom, Transport, subject};
 
+use super::config::DEFAULT_CLUSTER_PORT;
 use super::failure::EngineFailure;
 use super::parties::{
-    COORDINATOR, EngineFolder, EngineSetup, WorkerKey, check_name, new_key, write_private,
+    COORDINATOR, ClusterSetup, EngineFolder, EngineSetup, WorkerKey, check_name, new_key,
+    write_private,
 };
 use super::{certificate, check, config, server};
 use crate::nats::connection::Connection;
@@ -19,6 +22,12 @@ use crate::nats::streams;
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long servers of a cluster that just met may take to agree on one that leads.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(12);
+
+const CONFIG_FILE: &str = "nats-server.conf";
+const CLUSTER_HINT: &str =
+    "e.g. descartes engine start --listen 0.0.0.0:4222 --host a --cluster a,b,c";
 
 pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFailure> {
     match command {
@@ -26,8 +35,16 @@ pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFai
             folder,
             listen,
             host,
+            cluster,
             nats_server,
-        } => start(&EngineFolder::new(folder), listen, host, nats_server).await,
+        } => {
+            let wanted = WantedSetup {
+                listen,
+                host,
+                cluster,
+            };
+            start(&EngineFolder::new(folder), wanted, nats_server).await
+        }
         EngineCommand::Status { folder } => status(&EngineFolder::new(folder)).await,
         EngineCommand::Stop { folder } => {
             let was_running = server::stop(&EngineFolder::new(folder))?;
@@ -55,23 +72,15 @@ pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFai
 
 async fn start(
     folder: &EngineFolder,
-    listen: Option<String>,
-    host: Option<String>,
+    wanted: WantedSetup,
     nats_server: Option<PathBuf>,
 ) -> Result<EngineReport, EngineFailure> {
     folder.make()?;
     if let Some(pid) = server::running(folder) {
-        let url = folder.coordinator_url()?;
-        let connection = Connection::open(&url).await?;
-        return Ok(EngineReport::Started {
-            address: shown_address(&url),
-            pid,
-            server: connection.server_version(),
-            already: true,
-        });
+        return already_running(folder, pid).await;
     }
     let program = server::find(nats_server.as_deref())?;
-    let setup = set_up(folder, listen.as_deref(), host)?;
+    let setup = set_up(folder, wanted)?;
     if let Err(error) = TcpListener::bind((setup.host.as_str(), setup.port)) {
         return Err(EngineFailure::new(format!(
             "cannot listen on {}:{}: {error}",
@@ -82,7 +91,8 @@ async fn start(
     write_config(folder, &setup)?;
     let pid = server::start(&program, folder)?;
     let url = folder.coordinator_url()?;
-    let connection = connect_within(&url, START_TIMEOUT).await.map_err(|error| {
+    let connection = connect_within(&own_server(&url), START_TIMEOUT).await;
+    let connection = connection.map_err(|error| {
         let words = server::last_words(folder);
         let log = folder.path("server.log");
         EngineFailure::new(format!(
@@ -90,13 +100,58 @@ async fn start(
         ))
         .hint(format!("the whole log: {}", log.display()))
     })?;
-    streams::ensure(&connection).await?;
     Ok(EngineReport::Started {
         address: shown_address(&url),
         pid,
         server: connection.server_version(),
         already: false,
+        waits_for: make_streams(&connection, &setup).await?,
     })
+}
+
+/// Has it read who may connect, which may have come from another server of its cluster.
+async fn already_running(folder: &EngineFolder, pid: u32) -> Result<EngineReport, EngineFailure> {
+    let setup = known_setup(folder)?;
+    let config = std::fs::read_to_string(folder.path(CONFIG_FILE)).unwrap_or_default();
+    if config != config::render(&setup, &folder.path("")) {
+        write_config(folder, &setup)?;
+        server::reload(pid)?;
+    }
+    let url = folder.coordinator_url()?;
+    let connection = connect_within(&own_server(&url), RELOAD_TIMEOUT).await?;
+    Ok(EngineReport::Started {
+        address: shown_address(&url),
+        pid,
+        server: connection.server_version(),
+        already: true,
+        waits_for: Vec::new(),
+    })
+}
+
+/// Makes what is missing. A server of a cluster can only when most of them run: the others, where they do not.
+async fn make_streams(
+    connection: &Connection,
+    setup: &EngineSetup,
+) -> Result<Vec<String>, EngineFailure> {
+    let until = Instant::now() + ELECTION_TIMEOUT;
+    loop {
+        match streams::ensure(connection).await {
+            Ok(()) => return Ok(Vec::new()),
+            Err(error) if setup.cluster.is_none() => return Err(error.into()),
+            // Those that have just met may not know how many they are.
+            Err(_) if Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+            Err(_) => return Ok(setup.others()),
+        }
+    }
+}
+
+/// The address of the server of this machine alone.
+fn own_server(url: &EngineUrl) -> EngineUrl {
+    let mut own = url.clone();
+    own.hosts.truncate(1);
+    own
 }
 
 /// As a person types it: what is missing is known on this machine.
@@ -114,14 +169,17 @@ fn shown_address(url: &EngineUrl) -> String {
     shown.to_string()
 }
 
-/// The setup of the last start, changed as asked; keys stay what they are.
-fn set_up(
-    folder: &EngineFolder,
-    listen: Option<&str>,
+/// What was asked for; what was not stays.
+struct WantedSetup {
+    listen: Option<String>,
     host: Option<String>,
-) -> Result<EngineSetup, EngineFailure> {
+    cluster: Vec<String>,
+}
+
+/// The setup of the last start, changed as asked; keys stay what they are.
+fn set_up(folder: &EngineFolder, wanted: WantedSetup) -> Result<EngineSetup, EngineFailure> {
     let before = folder.read()?;
-    let (listen_host, port) = match (listen, &before) {
+    let (listen_host, port) = match (wanted.listen.as_deref(), &before) {
         (Some(text), _) => parse_listen(text)?,
         (None, Some(before)) => (before.host.clone(), before.port),
         (None, None) => ("127.0.0.1".to_owned(), DEFAULT_PORT),
@@ -130,10 +188,20 @@ fn set_up(
         .as_ref()
         .filter(|before| before.host == listen_host)
         .map(|before| before.advertised.clone());
-    let advertised = match host.or(kept_host) {
+    let advertised = match wanted.host.or(kept_host) {
         Some(host) => host,
         None => advertised_host(&listen_host)?,
     };
+    let kept_cluster = before.as_ref().and_then(|before| before.cluster.clone());
+    let cluster = match wanted.cluster.as_slice() {
+        [] => kept_cluster.clone(),
+        servers => Some(cluster_of(servers, kept_cluster.as_ref())?),
+    };
+    if let Some(cluster) = &cluster {
+        check_cluster(cluster, &advertised)?;
+    }
+    let servers = |cluster: &Option<ClusterSetup>| cluster.as_ref().map(|it| it.servers.clone());
+    let same_cluster = servers(&cluster) == servers(&kept_cluster);
     let (coordinator, seed) = match &before {
         Some(before) => {
             let url = folder.coordinator_url()?;
@@ -145,8 +213,15 @@ fn set_up(
     let pin = match (is_loopback(&listen_host), kept_pin) {
         (true, _) => None,
         // Lines that were handed out stay valid.
-        (false, Some(pin)) if folder.path("certificate.pem").is_file() => Some(pin),
-        (false, _) => Some(certificate::make(folder, &advertised)?),
+        (false, Some(pin)) if same_cluster && folder.path("certificate.pem").is_file() => Some(pin),
+        (false, _) => {
+            let names = servers(&cluster)
+                .into_iter()
+                .flatten()
+                .map(|(host, _)| host);
+            let names: BTreeSet<String> = names.chain([advertised.clone()]).collect();
+            Some(certificate::make(folder, names.into_iter().collect())?)
+        }
     };
     let setup = EngineSetup {
         host: listen_host,
@@ -155,8 +230,9 @@ fn set_up(
         pin,
         coordinator,
         workers: before.map(|before| before.workers).unwrap_or_default(),
+        cluster,
     };
-    let own = match is_loopback(&setup.host) || is_unspecified(&setup.host) {
+    let own = match is_unspecified(&setup.host) {
         true => "127.0.0.1",
         false => &setup.host,
     };
@@ -179,10 +255,15 @@ async fn status(folder: &EngineFolder) -> Result<EngineReport, EngineFailure> {
         workers: Vec::new(),
     };
     if let (Some(_), Some(url)) = (pid, url) {
-        let connection = Connection::open(&url).await?;
+        let connection = Connection::open(&own_server(&url)).await?;
         state.server = Some(connection.server_version());
-        let follower = Follower::start(connection, "worker.*", FollowFrom::Start).await?;
-        let workers = follower.read_stored().await?;
+        let follower = Follower::start(connection, "worker.*", FollowFrom::Start).await;
+        let workers = match follower {
+            Ok(follower) => follower.read_stored().await?,
+            // Most servers of its cluster do not run: nobody can say that it is there.
+            Err(error) if error.is_temporary() => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
         state.workers = workers
             .iter()
             .filter_map(|entry| entry.subject.strip_prefix("worker."))
@@ -217,12 +298,13 @@ async fn join_token(folder: &EngineFolder, name: &str) -> Result<EngineReport, E
             hosts: folder.coordinator_url()?.hosts,
             ..url.clone()
         };
-        connect_within(&own, RELOAD_TIMEOUT).await?;
+        connect_within(&own_server(&own), RELOAD_TIMEOUT).await?;
     }
     Ok(EngineReport::Token {
         name: name.to_owned(),
         engine: url.with_key(),
-        loopback: is_loopback(&setup.host),
+        loopback: is_loopback(&setup.host) && setup.cluster.is_none(),
+        others: setup.others(),
     })
 }
 
@@ -251,6 +333,7 @@ fn revoke(folder: &EngineFolder, name: &str) -> Result<EngineReport, EngineFailu
     Ok(EngineReport::Revoked {
         name: name.to_owned(),
         running: pid.is_some(),
+        others: setup.others(),
     })
 }
 
@@ -262,7 +345,7 @@ fn known_setup(folder: &EngineFolder) -> Result<EngineSetup, EngineFailure> {
 
 fn write_config(folder: &EngineFolder, setup: &EngineSetup) -> Result<(), EngineFailure> {
     let text = config::render(setup, &folder.path(""));
-    write_private(&folder.path("nats-server.conf"), text.as_bytes())
+    write_private(&folder.path(CONFIG_FILE), text.as_bytes())
 }
 
 async fn connect_within(url: &EngineUrl, time: Duration) -> Result<Connection, String> {
@@ -285,6 +368,53 @@ fn parse_listen(text: &str) -> Result<(String, u16), EngineFailure> {
     match url.hosts.as_slice() {
         [one] if url.name.is_none() && url.key.is_none() => Ok(one.clone()),
         _ => Err(wrong()),
+    }
+}
+
+/// The servers of a cluster as they were typed; their password stays.
+fn cluster_of(
+    typed: &[String],
+    before: Option<&ClusterSetup>,
+) -> Result<ClusterSetup, EngineFailure> {
+    let mut servers = Vec::new();
+    for text in typed {
+        let wrong =
+            || EngineFailure::new(format!("`{text}` is no server of a cluster")).hint(CLUSTER_HINT);
+        let url: EngineUrl = format!("nats://{text}").parse().map_err(|_| wrong())?;
+        let [(host, port)] = url.hosts.as_slice() else {
+            return Err(wrong());
+        };
+        let names_port = text.ends_with(&format!(":{port}"));
+        let port = if names_port {
+            *port
+        } else {
+            DEFAULT_CLUSTER_PORT
+        };
+        servers.push((host.clone(), port));
+    }
+    let password = match before {
+        Some(before) => before.password.clone(),
+        None => new_key()?.1,
+    };
+    Ok(ClusterSetup { servers, password })
+}
+
+/// A cluster of two would store nothing when one is gone, as would half of four.
+fn check_cluster(cluster: &ClusterSetup, own: &str) -> Result<(), EngineFailure> {
+    let hosts: BTreeSet<&str> = cluster.servers.iter().map(|it| it.0.as_str()).collect();
+    if !matches!(hosts.len(), 3 | 5) || hosts.len() != cluster.servers.len() {
+        return Err(EngineFailure::new(
+            "a cluster has three or five servers, each on a machine of its own",
+        )
+        .hint(CLUSTER_HINT));
+    }
+    match hosts.contains(own) {
+        true => Ok(()),
+        false => Err(EngineFailure::new(format!(
+            "this machine is reached as `{own}`, which is none of its cluster: {}",
+            hosts.into_iter().collect::<Vec<_>>().join(", ")
+        ))
+        .hint("say which it is: descartes engine start --host NAME")),
     }
 }
 
@@ -325,5 +455,31 @@ mod tests {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
         assert!(is_loopback("127.0.0.2") && !is_loopback("0.0.0.0") && is_unspecified("::"));
+    }
+
+    #[test]
+    fn servers_of_a_cluster() {
+        let typed = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let cluster = |text: &str| cluster_of(&typed(text), None).map_err(|error| error.message);
+        let three = cluster("a,b:6333,[::1]:4222").unwrap();
+        let servers = [("a", 6222), ("b", 6333), ("::1", 4222)];
+        assert_eq!(
+            three.servers,
+            servers.map(|(host, port)| (host.to_owned(), port))
+        );
+        assert_eq!(check_cluster(&three, "b"), Ok(()));
+        assert!(
+            check_cluster(&three, "d")
+                .unwrap_err()
+                .message
+                .contains("`d`")
+        );
+        for wrong in ["a,b", "a,b,b", "a,b,c,d"] {
+            let wrong = cluster(wrong).unwrap();
+            assert!(check_cluster(&wrong, "a").is_err(), "{wrong:?}");
+        }
+        assert!(cluster("a,b:x,c").is_err() && cluster("a,,c").is_err());
+        let again = cluster_of(&typed("a,b,c"), Some(&three)).unwrap();
+        assert_eq!(again.password, three.password);
     }
 }

@@ -19,6 +19,15 @@ pub const WRONG_LAST_SEQUENCE: u64 = 10071;
 pub const NO_MESSAGE_FOUND: u64 = 10037;
 pub const STREAM_NOT_FOUND: u64 = 10059;
 pub const STORAGE_EXCEEDED: u64 = 10047;
+/// A cluster has too few servers that run.
+pub const NO_PEERS: u64 = 10005;
+/// The server is none of a cluster.
+pub const NO_REPLICAS: u64 = 10074;
+
+/// Also refused so: something is on its way there from another.
+const WRONG_LAST_SEQUENCE_UNDER_WAY: u64 = 10164;
+/// Servers of a cluster that have nobody who leads: incomplete, not available, not the leader, offline.
+const NO_LEADER: [u64; 5] = [10004, 10008, 10009, 10118, 10119];
 
 /// What JetStream answers to a request of its API.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +43,11 @@ impl From<ApiError> for EngineError {
         match error {
             ApiError::Engine(error) => error,
             ApiError::Numbered {
-                number: WRONG_LAST_SEQUENCE,
+                number: WRONG_LAST_SEQUENCE | WRONG_LAST_SEQUENCE_UNDER_WAY,
                 ..
             } => Self::Conflict,
+            // In a moment they have one.
+            ApiError::Numbered { number, .. } if NO_LEADER.contains(&number) => Self::Timeout,
             // As when there is none: it comes back when a coordinator makes the streams anew.
             ApiError::Numbered {
                 number: STREAM_NOT_FOUND,
@@ -164,6 +175,12 @@ mod tests {
             br#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"}}"#;
         let error = parse::<Value>(refused).unwrap_err();
         assert_eq!(EngineError::from(error), EngineError::Conflict);
+        let under_way = br#"{"error":{"code":400,"err_code":10164,"description":"wrong last"}}"#;
+        let error = parse::<Value>(under_way).unwrap_err();
+        assert_eq!(EngineError::from(error), EngineError::Conflict);
+        let no_leader = br#"{"error":{"code":503,"err_code":10008,"description":"unavailable"}}"#;
+        let error = parse::<Value>(no_leader).unwrap_err();
+        assert!(EngineError::from(error).is_temporary());
         let other = parse::<Value>(br#"{"error":{"code":500,"err_code":1,"description":"x"}}"#);
         let told = EngineError::from(other.unwrap_err());
         assert_eq!(told, EngineError::Other("x (1)".to_owned()));

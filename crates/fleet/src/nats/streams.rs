@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use descartes_bridge::EngineError;
 use serde_json::{Value, json};
 
-use super::api::{ApiError, STORAGE_EXCEEDED, STREAM_NOT_FOUND};
+use super::api::{ApiError, NO_PEERS, NO_REPLICAS, STORAGE_EXCEEDED, STREAM_NOT_FOUND};
 use super::connection::Connection;
 
 const SECOND: u64 = 1_000_000_000;
@@ -52,6 +52,12 @@ fn configs(replicas: u64) -> Vec<Value> {
     ];
     for config in &mut configs {
         config["num_replicas"] = json!(replicas);
+        if replicas > 1
+            && let Some(config) = config.as_object_mut()
+        {
+            // Servers of a cluster refuse it.
+            config.remove("persist_mode");
+        }
     }
     configs
 }
@@ -66,11 +72,9 @@ fn beyond_all() -> u64 {
 
 /// Makes the streams that are missing; those that are there stay as they are.
 pub async fn ensure(connection: &Connection) -> Result<(), EngineError> {
-    let replicas = match connection.client.server_info().connect_urls.len() {
-        0..=2 => 1,
-        _ => 3,
-    };
-    for mut config in configs(replicas) {
+    // A cluster keeps everything three times.
+    let is_cluster = connection.client.server_info().cluster.is_some();
+    for config in configs(if is_cluster { 3 } else { 1 }) {
         let name = config["name"].as_str().unwrap_or_default().to_owned();
         match connection
             .api::<Value>(&format!("STREAM.INFO.{name}"), &Value::Null)
@@ -89,22 +93,39 @@ pub async fn ensure(connection: &Connection) -> Result<(), EngineError> {
             }
             Err(error) => return Err(error.into()),
         }
-        let create = format!("STREAM.CREATE.{name}");
-        match connection.api::<Value>(&create, &config).await {
-            Err(ApiError::Numbered {
-                number: STORAGE_EXCEEDED,
-                ..
-            }) => {
-                // A server with less room than is set aside: it is used as far as it goes.
+        create(connection, &name, config).await?;
+    }
+    Ok(())
+}
+
+async fn create(connection: &Connection, name: &str, mut config: Value) -> Result<(), EngineError> {
+    let create = format!("STREAM.CREATE.{name}");
+    for _ in 0..3 {
+        let number = match connection.api::<Value>(&create, &config).await {
+            Ok(_) => return Ok(()),
+            Err(ApiError::Numbered { number, .. })
+                if matches!(number, STORAGE_EXCEEDED | NO_REPLICAS | NO_PEERS) =>
+            {
+                number
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match number {
+            // A server with less room than is set aside: it is used as far as it goes.
+            STORAGE_EXCEEDED => {
                 if let Some(config) = config.as_object_mut() {
                     config.remove("max_bytes");
                 }
-                connection.api::<Value>(&create, &config).await?;
             }
-            made => drop(made?),
+            NO_REPLICAS => config["num_replicas"] = json!(1),
+            _ => break,
         }
     }
-    Ok(())
+    Err(EngineError::Other(
+        "fewer than three servers of the engine's cluster run: start all of them once, so that \
+         everything can be kept three times"
+            .to_owned(),
+    ))
 }
 
 /// When a stream was made, and its last number: after the loss of the disk both are others.

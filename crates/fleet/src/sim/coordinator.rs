@@ -47,6 +47,8 @@ struct SimReport {
     moved: usize,
     resets: usize,
     seconds: f64,
+    /// The longest time in which nothing became of any task.
+    longest_gap_ms: f64,
     /// From the offer to the claim, in milliseconds.
     handout_ms: Vec<f64>,
     /// From the last beat of who vanished to the claim of the next one.
@@ -82,16 +84,10 @@ struct Lapse {
 pub async fn run(plan: SimPlan) -> Result<String, String> {
     let url: EngineUrl = plan.engine.parse().map_err(|error| format!("{error}"))?;
     let connection = Connection::open(&url).await?;
-    let told = |error: EngineError| error.to_string();
-    streams::ensure(&connection).await.map_err(told)?;
-    let filter = subject::tasks_of(&plan.loop_id);
-    let follower = Follower::start(connection.clone(), &filter, FollowFrom::Now).await;
+    let follower = follow(&connection, &plan).await?;
+    say("begun\n");
     let (sender, seen) = unbounded_channel();
-    tokio::spawn(
-        follower
-            .map_err(told)?
-            .run(move |delivery| sender.send(delivery).is_ok()),
-    );
+    tokio::spawn(follower.run(move |delivery| sender.send(delivery).is_ok()));
     let first = || SimTask {
         epoch: 1,
         ..SimTask::default()
@@ -108,9 +104,35 @@ pub async fn run(plan: SimPlan) -> Result<String, String> {
     serde_json::to_string(&coordinator.report).map_err(|error| error.to_string())
 }
 
+/// Who measures waits for this line.
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Also while an engine of several servers has nobody who leads.
+async fn follow(connection: &Connection, plan: &SimPlan) -> Result<Follower, String> {
+    let filter = subject::tasks_of(&plan.loop_id);
+    let until = Instant::now() + Duration::from_secs(plan.limit_s);
+    loop {
+        let follower = match streams::ensure(connection).await {
+            Ok(()) => Follower::start(connection.clone(), &filter, FollowFrom::Now).await,
+            Err(error) => Err(error),
+        };
+        match follower {
+            Ok(follower) => return Ok(follower),
+            Err(error) if error.is_temporary() && Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
 impl Coordinator {
     async fn work(&mut self, mut seen: UnboundedReceiver<Delivery>) {
         let begun = Instant::now();
+        let mut last_seen = begun;
         let limit = tokio::time::sleep(Duration::from_secs(self.plan.limit_s));
         tokio::pin!(limit);
         let (offered, mut offers_made) = unbounded_channel();
@@ -121,9 +143,7 @@ impl Coordinator {
         while self.report.done < self.plan.tasks {
             if !all_held && self.held == self.plan.tasks {
                 all_held = true;
-                // Who measures waits for this line.
-                let mut out = std::io::stdout();
-                drop(out.write_all(b"held\n").and_then(|()| out.flush()));
+                say("held\n");
             }
             tokio::select! {
                 () = &mut limit => break,
@@ -136,6 +156,9 @@ impl Coordinator {
                         was_down = watch_losses(&self.connection, self.plan.grace_ms);
                     }
                     Delivery::Entry(entry) => {
+                        let gap = last_seen.elapsed().as_secs_f64() * 1e3;
+                        self.report.longest_gap_ms = self.report.longest_gap_ms.max(gap);
+                        last_seen = Instant::now();
                         if let Some(found) = self.see(&entry) {
                             let (lapse, grace) = (lapse.clone(), was_down());
                             tokio::spawn(async move {

@@ -38,6 +38,7 @@ impl StartedEngine {
             folder: self.path(),
             listen: listen.map(str::to_owned),
             host: host.map(str::to_owned),
+            cluster: Vec::new(),
             nats_server: Some(self.server.clone()),
         });
         assert!(

@@ -28,6 +28,7 @@ pub fn run(args: EngineArgs, ctx: &CommandContext) -> Result<i32, CliError> {
                 folder: folder(ctx),
                 listen: args.listen,
                 host: args.host,
+                cluster: args.cluster,
                 nats_server: ctx.environment.raw(SERVER_VARIABLE).map(PathBuf::from),
             };
             show::started(&ask(&command, ctx)?, printer)

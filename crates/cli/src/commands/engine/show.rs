@@ -19,6 +19,7 @@ pub fn started(report: &EngineReport, printer: &Printer) -> Result<i32, CliError
         pid,
         server,
         already,
+        waits_for,
     } = report
     else {
         return Err(unexpected(report));
@@ -30,8 +31,24 @@ pub fn started(report: &EngineReport, printer: &Printer) -> Result<i32, CliError
     printer.line(&format!(
         "{said} at {address} (nats-server {server}, process {pid})"
     ));
+    if !waits_for.is_empty() {
+        printer.talk(&format!(
+            "nothing can be stored before the other servers of its cluster run: {}",
+            waits_for.join(", ")
+        ));
+    }
     printer.hint("a key for a worker: descartes engine join-token worker-1");
     Ok(0)
+}
+
+/// Each server of a cluster has a file of its own with the keys.
+fn hint_others(others: &[String], printer: &Printer) {
+    if !others.is_empty() {
+        printer.hint(&format!(
+            "copy engine/setup.json of the state folder to {}, and type there: descartes engine start",
+            others.join(" and ")
+        ));
+    }
 }
 
 pub fn checked(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> {
@@ -125,6 +142,7 @@ pub fn token(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> 
         name,
         engine,
         loopback,
+        others,
     } = report
     else {
         return Err(unexpected(report));
@@ -133,6 +151,7 @@ pub fn token(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> 
     printer.talk(&format!(
         "this line has the key of {name}: it is shown once and kept nowhere here"
     ));
+    hint_others(others, printer);
     if *loopback {
         printer.hint("for other machines: descartes engine stop, then descartes engine start --listen 0.0.0.0:4222");
     }
@@ -140,7 +159,12 @@ pub fn token(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> 
 }
 
 pub fn revoked(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> {
-    let EngineReport::Revoked { name, running } = report else {
+    let EngineReport::Revoked {
+        name,
+        running,
+        others,
+    } = report
+    else {
         return Err(unexpected(report));
     };
     let cut = match running {
@@ -148,6 +172,7 @@ pub fn revoked(report: &EngineReport, printer: &Printer) -> Result<i32, CliError
         false => "the engine does not run",
     };
     printer.line(&format!("{name} has no key any more; {cut}"));
+    hint_others(others, printer);
     Ok(0)
 }
 
