@@ -1,6 +1,7 @@
 //! `cargo xtask fleet`: a real engine with simulated workers: hand-out, throughput, deaths, zombies, lost engines; and
 //! whole task loops with real workers.
 
+mod clusters;
 mod deaths;
 mod handout;
 mod machines;
@@ -47,6 +48,11 @@ const MEASURES: &[Measure] = &[
         name: "fleet-engine-killed",
         about: "the engine killed again and again while workers hold tasks",
         take: |lab| with_server(lab, outages::killed),
+    },
+    Measure {
+        name: "fleet-leader-killed",
+        about: "the leader of three servers killed again and again while tasks come and go",
+        take: |lab| with_server(lab, clusters::leader_killed),
     },
     Measure {
         name: "fleet-disk-emptied",

@@ -22,7 +22,10 @@ pub struct Programs {
 pub struct Engine<'a> {
     programs: &'a Programs,
     folder: tempfile::TempDir,
+    host: String,
     port: u16,
+    /// All servers of its cluster.
+    cluster: Vec<String>,
     coordinator: String,
     worker: String,
 }
@@ -42,34 +45,97 @@ impl<'a> Engine<'a> {
             .map_err(|error| error.to_string())?
             .port();
         drop(listener);
+        let mut engine = Self::new(programs, "127.0.0.1", port)?;
+        engine.start_again()?;
+        engine.make_keys()?;
+        Ok(engine)
+    }
+
+    /// A server in a folder of its own.
+    fn new(programs: &'a Programs, host: &str, port: u16) -> Result<Self, Trouble> {
         // Beside the build: a memory file system would know nothing of syncing.
         let parent = crate::shell::root().join("target");
         let folder = tempfile::Builder::new()
             .prefix("fleet-")
             .tempdir_in(parent)
             .map_err(|error| error.to_string())?;
-        let mut engine = Self {
+        Ok(Self {
             programs,
             folder,
+            host: host.to_owned(),
             port,
+            cluster: Vec::new(),
             coordinator: String::new(),
             worker: String::new(),
+        })
+    }
+
+    /// Servers that keep everything together, as people set them up: one is started, its keys are copied.
+    pub fn start_cluster(programs: &'a Programs, count: usize) -> Result<Vec<Self>, Trouble> {
+        let told = |error: std::io::Error| error.to_string();
+        let free = |host: &str| {
+            let listener = TcpListener::bind((host, 0)).map_err(told)?;
+            Ok::<_, Trouble>(listener.local_addr().map_err(told)?.port())
         };
-        engine.start_again()?;
-        let file = engine.path().join("coordinator.url");
+        let hosts: Vec<String> = (1..=count).map(|n| format!("127.0.0.{n}")).collect();
+        let port = free("0.0.0.0")?;
+        let meet = hosts
+            .iter()
+            .map(|host| Ok(format!("{host}:{}", free(host)?)));
+        let meet = meet.collect::<Result<Vec<String>, Trouble>>()?;
+        let mut servers: Vec<Self> = Vec::new();
+        for host in &hosts {
+            let mut server = Self::new(programs, host, port)?;
+            match servers.first() {
+                None => server.cluster = meet.clone(),
+                Some(first) => {
+                    std::fs::create_dir_all(server.path()).map_err(told)?;
+                    for name in ["setup.json", "coordinator.url"] {
+                        std::fs::copy(first.path().join(name), server.path().join(name))
+                            .map_err(told)?;
+                    }
+                    server.coordinator.clone_from(&first.coordinator);
+                }
+            }
+            server.start_again()?;
+            if servers.is_empty() {
+                server.make_keys()?;
+            }
+            servers.push(server);
+        }
+        Ok(servers)
+    }
+
+    /// Its name among the servers of a cluster.
+    pub fn name(&self) -> String {
+        format!("descartes-{}", self.host)
+    }
+
+    /// What a server of a cluster says of its leader.
+    pub fn leader(&self) -> Result<Value, Trouble> {
+        let engine = format!("{}:{}", self.host, self.port);
+        let mut url = self.coordinator.clone();
+        if let (Some(at), Some(end)) = (url.find('@'), url.find('?')) {
+            url.replace_range(at + 1..end, &engine);
+        }
+        Simulated::start(self.programs, &json!({ "sim": "leader", "engine": url }))?.report()
+    }
+
+    fn make_keys(&mut self) -> Result<(), Trouble> {
+        let file = self.path().join("coordinator.url");
         let url = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-        engine.coordinator = url.trim().to_owned();
-        let token = engine
-            .ask(&json!({ "command": "join_token", "folder": engine.path(), "name": "sim" }))?;
-        engine.worker = token["engine"].as_str().unwrap_or_default().to_owned();
-        Ok(engine)
+        url.trim().clone_into(&mut self.coordinator);
+        let token =
+            self.ask(&json!({ "command": "join_token", "folder": self.path(), "name": "sim" }))?;
+        self.worker = token["engine"].as_str().unwrap_or_default().to_owned();
+        Ok(())
     }
 
     pub fn start_again(&self) -> Result<(), Trouble> {
-        let listen = format!("127.0.0.1:{}", self.port);
+        let listen = format!("{}:{}", self.host, self.port);
         let started = self.ask(&json!({
-            "command": "start", "folder": self.path(), "listen": listen, "host": null,
-            "nats_server": self.programs.server,
+            "command": "start", "folder": self.path(), "listen": listen, "host": self.host,
+            "cluster": self.cluster, "nats_server": self.programs.server,
         }))?;
         match started["report"] == "started" {
             true => Ok(()),
@@ -195,8 +261,18 @@ impl Simulated {
             .map_err(|error| error.to_string())
     }
 
+    /// Waits until a coordinator follows its tasks.
+    pub fn begun(&mut self) -> Result<(), Trouble> {
+        let line = self.line()?;
+        match line.trim() == "begun" {
+            true => Ok(()),
+            false => Err(format!("the coordinator did not begin: {line}")),
+        }
+    }
+
     /// Waits until every task of a coordinator has a holder.
     pub fn all_held(&mut self) -> Result<(), Trouble> {
+        self.begun()?;
         let line = self.line()?;
         match line.trim() == "held" {
             true => Ok(()),
@@ -217,8 +293,8 @@ impl Simulated {
         self.input.take();
         loop {
             let line = self.line()?;
-            // A coordinator also says when all of its tasks are held.
-            if line.trim() != "held" {
+            // A coordinator also says when it has begun and when all of its tasks are held.
+            if !matches!(line.trim(), "begun" | "held") {
                 return serde_json::from_str(&line).map_err(|error| format!("{line}: {error}"));
             }
         }
