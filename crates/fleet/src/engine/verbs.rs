@@ -9,7 +9,7 @@ use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState}
 use descartes_bridge::url::DEFAULT_PORT;
 use descartes_bridge::{EngineUrl, FollowFrom, Transport, subject};
 
-use super::config::DEFAULT_CLUSTER_PORT;
+use super::cluster::{check_cluster, cluster_of, make_streams};
 use super::failure::EngineFailure;
 use super::parties::{
     COORDINATOR, ClusterSetup, EngineFolder, EngineSetup, WorkerKey, check_name, new_key,
@@ -18,17 +18,10 @@ use super::parties::{
 use super::{certificate, check, config, server};
 use crate::nats::connection::Connection;
 use crate::nats::follow::Follower;
-use crate::nats::streams;
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long servers of a cluster that just met may take to agree on one that leads.
-const ELECTION_TIMEOUT: Duration = Duration::from_secs(12);
-
 const CONFIG_FILE: &str = "nats-server.conf";
-const CLUSTER_HINT: &str =
-    "e.g. descartes engine start --listen 0.0.0.0:4222 --host a --cluster a,b,c";
-
 pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFailure> {
     match command {
         EngineCommand::Start {
@@ -126,25 +119,6 @@ async fn already_running(folder: &EngineFolder, pid: u32) -> Result<EngineReport
         already: true,
         waits_for: Vec::new(),
     })
-}
-
-/// Makes what is missing. A server of a cluster can only when most of them run: the others, where they do not.
-async fn make_streams(
-    connection: &Connection,
-    setup: &EngineSetup,
-) -> Result<Vec<String>, EngineFailure> {
-    let until = Instant::now() + ELECTION_TIMEOUT;
-    loop {
-        match streams::ensure(connection).await {
-            Ok(()) => return Ok(Vec::new()),
-            Err(error) if setup.cluster.is_none() => return Err(error.into()),
-            // Those that have just met may not know how many they are.
-            Err(_) if Instant::now() < until => {
-                tokio::time::sleep(Duration::from_millis(250)).await;
-            }
-            Err(_) => return Ok(setup.others()),
-        }
-    }
 }
 
 /// The address of the server of this machine alone.
@@ -371,53 +345,6 @@ fn parse_listen(text: &str) -> Result<(String, u16), EngineFailure> {
     }
 }
 
-/// The servers of a cluster as they were typed; their password stays.
-fn cluster_of(
-    typed: &[String],
-    before: Option<&ClusterSetup>,
-) -> Result<ClusterSetup, EngineFailure> {
-    let mut servers = Vec::new();
-    for text in typed {
-        let wrong =
-            || EngineFailure::new(format!("`{text}` is no server of a cluster")).hint(CLUSTER_HINT);
-        let url: EngineUrl = format!("nats://{text}").parse().map_err(|_| wrong())?;
-        let [(host, port)] = url.hosts.as_slice() else {
-            return Err(wrong());
-        };
-        let names_port = text.ends_with(&format!(":{port}"));
-        let port = if names_port {
-            *port
-        } else {
-            DEFAULT_CLUSTER_PORT
-        };
-        servers.push((host.clone(), port));
-    }
-    let password = match before {
-        Some(before) => before.password.clone(),
-        None => new_key()?.1,
-    };
-    Ok(ClusterSetup { servers, password })
-}
-
-/// A cluster of two would store nothing when one is gone, as would half of four.
-fn check_cluster(cluster: &ClusterSetup, own: &str) -> Result<(), EngineFailure> {
-    let hosts: BTreeSet<&str> = cluster.servers.iter().map(|it| it.0.as_str()).collect();
-    if !matches!(hosts.len(), 3 | 5) || hosts.len() != cluster.servers.len() {
-        return Err(EngineFailure::new(
-            "a cluster has three or five servers, each on a machine of its own",
-        )
-        .hint(CLUSTER_HINT));
-    }
-    match hosts.contains(own) {
-        true => Ok(()),
-        false => Err(EngineFailure::new(format!(
-            "this machine is reached as `{own}`, which is none of its cluster: {}",
-            hosts.into_iter().collect::<Vec<_>>().join(", ")
-        ))
-        .hint("say which it is: descartes engine start --host NAME")),
-    }
-}
-
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
@@ -455,31 +382,5 @@ mod tests {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
         assert!(is_loopback("127.0.0.2") && !is_loopback("0.0.0.0") && is_unspecified("::"));
-    }
-
-    #[test]
-    fn servers_of_a_cluster() {
-        let typed = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let cluster = |text: &str| cluster_of(&typed(text), None).map_err(|error| error.message);
-        let three = cluster("a,b:6333,[::1]:4222").unwrap();
-        let servers = [("a", 6222), ("b", 6333), ("::1", 4222)];
-        assert_eq!(
-            three.servers,
-            servers.map(|(host, port)| (host.to_owned(), port))
-        );
-        assert_eq!(check_cluster(&three, "b"), Ok(()));
-        assert!(
-            check_cluster(&three, "d")
-                .unwrap_err()
-                .message
-                .contains("`d`")
-        );
-        for wrong in ["a,b", "a,b,b", "a,b,c,d"] {
-            let wrong = cluster(wrong).unwrap();
-            assert!(check_cluster(&wrong, "a").is_err(), "{wrong:?}");
-        }
-        assert!(cluster("a,b:x,c").is_err() && cluster("a,,c").is_err());
-        let again = cluster_of(&typed("a,b,c"), Some(&three)).unwrap();
-        assert_eq!(again.password, three.password);
     }
 }
