@@ -72,6 +72,7 @@ mod settings;
 mod setup;
 mod shown;
 mod signals;
+mod slot_leftovers;
 mod slots_safe;
 mod start_over;
 mod state_by_hand;

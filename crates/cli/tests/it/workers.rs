@@ -294,6 +294,46 @@ fn a_remote_task_is_watched_and_steered_like_any_other() {
 }
 
 #[test]
+fn a_worker_whose_machine_cannot_work_is_left_out_and_the_others_go_on() {
+    let Some(mut machines) = Machines::new("a worker that cannot work") else {
+        return;
+    };
+    let address = machines.start_engine();
+    let tools = machines.world.root().join("no-git");
+    std::fs::create_dir(&tools).unwrap();
+    let git = tools.join("git");
+    std::fs::write(&git, "#!/bin/sh\necho the disk is full >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(&git, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), machines.path());
+    machines.worker_with("broken", &[], &path);
+    let agent = "write work-${DESCARTES_TASK_ID}.txt done ;; promise";
+    machines.start_tasks(&address, agent);
+    eventually("it takes nothing more", LONG, || {
+        let told = machines.told_by("broken");
+        told.contains("broken takes nothing for 10s") && told.contains("the disk is full")
+    });
+    let listed = machines.typed(&["loop", "workers"]).stdout();
+    assert!(listed.contains("the disk is full"), "{listed}");
+    machines.worker("sound", &[]);
+    let status = || -> Value {
+        let status = machines.typed(&["loop", "status", "--json"]);
+        serde_json::from_str(&status.stdout()).unwrap()
+    };
+    eventually("all is done", LONG, || status()["completed"] == true);
+    let files = machines.world.git(["ls-tree", "--name-only", "HEAD"]);
+    for task in 1..=3 {
+        assert!(files.contains(&format!("work-{task}.txt")), "{files}");
+    }
+    let id = status()["loop_id"].as_str().unwrap().to_owned();
+    let journal = machines.world.state().join("loops").join(id);
+    let journal = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
+    assert!(
+        journal.contains("is offered again: broken: ") && journal.contains("the disk is full"),
+        "{journal}"
+    );
+}
+
+#[test]
 fn a_frozen_and_a_dead_worker_are_told() {
     let Some(working) = Machines::at_work("a dead worker", "w1") else {
         return;

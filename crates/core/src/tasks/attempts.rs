@@ -6,7 +6,7 @@ use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::settled_by_attempt;
-use descartes_kernel::tasks::EndedAttempt;
+use descartes_kernel::tasks::{AttemptTrouble, EndedAttempt};
 use descartes_plans::graph::TaskId;
 
 use super::event::AttemptNews;
@@ -71,8 +71,9 @@ impl Runner<'_> {
         let attempt = EndedAttempt {
             end: news.end,
             ends_all: news.ends_all,
-            trouble: news.trouble,
+            trouble: (news.remote_trouble).or_else(|| news.trouble.map(AttemptTrouble::Host)),
             worked,
+            is_last: self.live.is_empty(),
         };
         let reached = self.exhausted();
         let (end, then) = self

@@ -6,6 +6,7 @@ use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
+use descartes_kernel::tasks::AttemptTrouble;
 use descartes_plans::graph::TaskId;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,9 @@ pub(crate) struct AttemptNews {
     pub(crate) ends_all: Option<IterativeExitReason>,
     /// What went wrong with the host itself.
     pub(crate) trouble: Option<String>,
+    /// The same where that is a worker's, or where its work could not be taken in: not to be told twice.
+    #[serde(skip)]
+    pub(crate) remote_trouble: Option<AttemptTrouble>,
     /// Files that its gates hang on and that are not as they were.
     pub(crate) gate_files: Vec<String>,
     /// Why its work is in no commit.
@@ -112,6 +116,7 @@ impl AttemptNews {
             run: None,
             ends_all: None,
             trouble: None,
+            remote_trouble: None,
             gate_files: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),

@@ -30,6 +30,9 @@ pub(crate) enum GitError {
     /// A file of ours, or of git's that we write.
     #[error(transparent)]
     File(#[from] io::Error),
+    /// A worktree holds files of an earlier task that cannot be removed.
+    #[error("a worktree cannot be emptied: {0}")]
+    NotEmptied(String),
     /// The repository is not as it has to be, or a worktree could not be set up; in message.
     #[error("{0}")]
     Refused(String),
@@ -70,7 +73,7 @@ impl GitError {
             Self::Call(WorktreeError::Io { .. }) | Self::File(_) => GitErrorKind::File,
             Self::Call(_) | Self::SaidNo { .. } => GitErrorKind::Failed,
             Self::Locked(_) => GitErrorKind::Locked,
-            Self::Refused(_) => GitErrorKind::Refused,
+            Self::NotEmptied(_) | Self::Refused(_) => GitErrorKind::Refused,
         }
     }
 

@@ -12,8 +12,18 @@ use super::connection::Connection;
 use super::streams::{self, stream_of};
 use super::values::MARKER_HEADER;
 
-/// The server says so often that there is nothing.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+/// The server says so often that there is nothing. Where one of three dies, its consumers are gone without a
+/// word: who follows stands still for two of these, besides the election.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// A consumer that nobody listens to is removed.
+const UNUSED: Duration = Duration::from_secs(30);
+
+/// A server without a leader does not answer.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Between two messages that are stored.
+const STORED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Between two tries while the engine is away.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
@@ -66,7 +76,8 @@ impl Follower {
     /// Delivers until `deliver` says that nobody listens.
     pub async fn run(mut self, mut deliver: impl FnMut(Delivery) -> bool) {
         loop {
-            match self.open(&mut deliver).await {
+            let opened = tokio::time::timeout(OPEN_TIMEOUT, self.open(&mut deliver)).await;
+            match opened.unwrap_or(Err(EngineError::Timeout)) {
                 Ok(Some(feed)) => match self.read(feed, &mut deliver).await {
                     FeedEnd::Broken => {}
                     FeedEnd::Unwanted => return,
@@ -85,7 +96,7 @@ impl Follower {
         };
         let mut left = feed.pending;
         while left > 0 {
-            let message = tokio::time::timeout(HEARTBEAT, feed.messages.next()).await;
+            let message = tokio::time::timeout(STORED_TIMEOUT, feed.messages.next()).await;
             let Ok(Some(message)) = message else {
                 return Err(EngineError::Timeout);
             };
@@ -122,7 +133,7 @@ impl Follower {
                 "deliver_policy": "by_start_sequence", "opt_start_seq": self.next_seq,
                 "ack_policy": "none", "replay_policy": "instant", "mem_storage": true,
                 "num_replicas": 1, "idle_heartbeat": nanos(HEARTBEAT),
-                "inactive_threshold": nanos(HEARTBEAT * 6),
+                "inactive_threshold": nanos(UNUSED),
             },
         });
         let what = format!("CONSUMER.CREATE.{}.{name}.{}", self.stream, self.filter);

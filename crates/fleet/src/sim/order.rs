@@ -34,9 +34,9 @@ impl SimState {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Whether this worker wrote it.
-    pub fn is_of(&self, name: &str) -> bool {
-        matches!(self, Self::Held { worker, .. } | Self::Done { worker } if worker == name)
+    /// Whether this worker is at it. What it has done may be offered once more, where its acknowledgement was lost.
+    pub fn is_held_by(&self, name: &str) -> bool {
+        matches!(self, Self::Held { worker, .. } if worker == name)
     }
 }
 

@@ -143,7 +143,7 @@ impl Worker {
     /// The number of this worker's value, where that is stored.
     fn own(&self, stored: Option<(u64, SimState)>) -> Option<u64> {
         let (seq, state) = stored?;
-        state.is_of(&self.name).then_some(seq)
+        state.is_held_by(&self.name).then_some(seq)
     }
 
     /// What is stored, with its number; asked until there is an answer.
@@ -216,7 +216,7 @@ impl Worker {
                         self.count(|counts| counts.done += 1);
                         return false;
                     }
-                    Some(state) if state.is_of(&self.name) => {
+                    Some(state) if state.is_held_by(&self.name) => {
                         held.seq = entry.seq;
                         return true;
                     }

@@ -35,6 +35,25 @@ impl RemoteFault {
     }
 }
 
+/// ssh by itself waits for a server that does not answer for as long as the network lets it, and for a password
+/// that nobody can type.
+const SSH_OPTIONS: &str =
+    "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=3";
+
+/// The command by which git reaches repositories over ssh, so that one that does not answer is noticed within
+/// a minute. `None` where the user's own program is left as it is.
+pub fn ssh_command(configured: Option<&str>, has_own_program: bool) -> Option<String> {
+    let command = match configured.map(str::trim).filter(|it| !it.is_empty()) {
+        Some(configured) => configured,
+        None if has_own_program => return None,
+        None => "ssh",
+    };
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let is_open_ssh = program.rsplit('/').next() == Some("ssh");
+    // What stands first holds: the user's own options do.
+    is_open_ssh.then(|| format!("{command} {SSH_OPTIONS}"))
+}
+
 /// Whether the address of a repository may be told to workers: one that means the same everywhere, runs no
 /// program that it names, and holds no secret.
 pub fn check_remote(address: &str) -> Result<(), RemoteFault> {
@@ -160,6 +179,23 @@ pub fn refs_over<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ssh_gives_up_on_a_server_that_does_not_answer() {
+        let with = |command: &str| Some(format!("{command} {SSH_OPTIONS}"));
+        let table = [
+            (None, false, with("ssh")),
+            (Some(" "), false, with("ssh")),
+            (None, true, None),
+            (Some("ssh -i key"), true, with("ssh -i key")),
+            (Some("/usr/bin/ssh"), false, with("/usr/bin/ssh")),
+            (Some("plink -batch"), false, None),
+            (Some("'my ssh'"), false, None),
+        ];
+        for (configured, has_own, wanted) in table {
+            assert_eq!(ssh_command(configured, has_own), wanted, "{configured:?}");
+        }
+    }
 
     #[test]
     fn an_address_means_one_place_and_holds_no_secret() {

@@ -14,12 +14,16 @@ mod mirror;
 mod offer;
 mod remote_health;
 mod watch;
+mod worker_health;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
-pub use git_remote::{OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over};
+pub use git_remote::{
+    OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over, ssh_command,
+};
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
 pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
 pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
 pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};
+pub use worker_health::WorkerHealth;

@@ -31,6 +31,32 @@ pub fn git_reason(words: &str) -> String {
     }
 }
 
+/// What ssh and git say besides the reason when another repository does not answer or refuses.
+const REMOTE_NOISE: [&str; 9] = [
+    "warning:",
+    "hint:",
+    "remote:",
+    "to ",
+    "error: failed to push some refs",
+    "fatal: could not read from remote repository",
+    "fatal: the remote end hung up",
+    "please make sure you have the correct access rights",
+    "and the repository exists",
+];
+
+/// Why a repository elsewhere did not give or take something: the last line that says so. Before it stand
+/// banners and the warnings of ssh, behind it what git always says.
+pub fn remote_reason(words: &str) -> String {
+    let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_noise = |line: &&str| {
+        let line = line.to_lowercase();
+        REMOTE_NOISE.iter().any(|noise| line.starts_with(noise))
+    };
+    let telling = lines.clone().rfind(|line| !is_noise(line));
+    let reason = telling.or_else(|| lines.clone().last());
+    reason.unwrap_or("git said nothing").to_owned()
+}
+
 /// Where only the end of what git said is known, it begins with this line.
 const CUT: &str = "…";
 
@@ -79,6 +105,34 @@ pub fn stash_branch(words: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_of_a_repository_elsewhere_is_told_and_not_what_stands_around_it() {
+        let ssh = "Warning: Permanently added '[h]:22' (ED25519) to the list of known hosts.\r\n\
+                   * Authorized use only *\n\
+                   git@h: Permission denied (publickey).\r\n\
+                   fatal: Could not read from remote repository.\n\n\
+                   Please make sure you have the correct access rights\nand the repository exists.\n";
+        let refused = "remote: error: GH006: Protected branch update failed.\n\
+                       To ssh://h/app.git\n ! [remote rejected] a -> b (hook declined)\n\
+                       error: failed to push some refs to 'ssh://h/app.git'\n";
+        let table = [
+            (ssh, "git@h: Permission denied (publickey)."),
+            (refused, "! [remote rejected] a -> b (hook declined)"),
+            (
+                "remote: Invalid username or password.\nfatal: Authentication failed for 'https://h/'",
+                "fatal: Authentication failed for 'https://h/'",
+            ),
+            (
+                "fatal: Could not read from remote repository.",
+                "fatal: Could not read from remote repository.",
+            ),
+            ("", "git said nothing"),
+        ];
+        for (words, reason) in table {
+            assert_eq!(remote_reason(words), reason);
+        }
+    }
 
     #[test]
     fn the_branch_of_a_stash_is_read_from_its_words() {

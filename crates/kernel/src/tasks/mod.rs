@@ -20,9 +20,9 @@ pub use attempt_config::{
     growth_config, tasks_sandbox,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
-pub use early_end::{EarlyEnd, EndedAttempt};
+pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
 pub use file_wait::TaskKeeper;
-pub use git_words::{git_reason, overwritten, stash_branch};
+pub use git_words::{git_reason, overwritten, remote_reason, stash_branch};
 pub use keeper_call::{Hurry, KeeperCall};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};

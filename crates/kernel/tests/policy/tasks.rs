@@ -10,9 +10,9 @@ use descartes_kernel::outcome::{Budget, Unlanded};
 use descartes_kernel::sched::{AttemptEnd, Gates, Input, Outcome, StopReason};
 use descartes_kernel::state::{IterativeLoopState, Kept, Spent};
 use descartes_kernel::tasks::{
-    AttemptOf, EarlyEnd, EndedAttempt, Landing, OwnLimits, RoadmapDefaults, TaskBrief, TaskFile,
-    TasksConfig, attempt_change, attempt_config, end_after_landing, ends_all_tasks, growth_config,
-    shown_wait,
+    AttemptOf, AttemptTrouble, EarlyEnd, EndedAttempt, Landing, OwnLimits, RoadmapDefaults,
+    TaskBrief, TaskFile, TasksConfig, attempt_change, attempt_config, end_after_landing,
+    ends_all_tasks, growth_config, shown_wait,
 };
 use descartes_plans::graph::{Proof, Rules};
 use descartes_text::units::Secs;
@@ -98,6 +98,7 @@ fn ended(end: AttemptEnd) -> EndedAttempt {
         ends_all: None,
         trouble: None,
         worked: false,
+        is_last: true,
     }
 }
 
@@ -114,7 +115,7 @@ fn what_ends_a_task_loop_early_and_what_its_scheduler_hears() {
     };
     let of = |ends_all: Option<Reason>, trouble: Option<&str>| EndedAttempt {
         ends_all,
-        trouble: trouble.map(str::to_owned),
+        trouble: trouble.map(|it| AttemptTrouble::Host(it.to_owned())),
         ..ended(green())
     };
     let budget = Some(Input::from(reached));
@@ -168,6 +169,131 @@ fn what_ends_a_task_loop_early_and_what_its_scheduler_hears() {
 }
 
 #[test]
+fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with() {
+    const FULL: &str = "w2: disk full";
+    let worker = Some(AttemptTrouble::Worker(FULL.to_owned()));
+    let agent = Some(AttemptTrouble::Agent("not logged in".to_owned()));
+    let handover = Some(AttemptTrouble::Handover(FULL.to_owned()));
+    // Each attempt, and whether no other was under way.
+    let of = |troubles: &[(&Option<AttemptTrouble>, bool)]| -> Vec<_> {
+        let owned = troubles.iter();
+        owned
+            .map(|(trouble, last)| ((*trouble).clone(), *last))
+            .collect()
+    };
+    let nobody = Reason::AgentFailed {
+        failures: 3,
+        last: "not logged in".into(),
+    };
+    let lost = Reason::Error {
+        message: FULL.into(),
+    };
+    let table = [
+        // A worker that cannot work at all holds up nobody, however often.
+        (of(&[(&worker, true); 9]), None),
+        // An agent that one worker cannot use, while another is at work.
+        (of(&[(&agent, false); 9]), None),
+        // Nobody can.
+        (
+            of(&[(&agent, false), (&agent, true), (&agent, true)]),
+            Some(nobody),
+        ),
+        (
+            of(&[
+                (&agent, true),
+                (&agent, true),
+                (&None, true),
+                (&agent, true),
+            ]),
+            None,
+        ),
+        (of(&[(&agent, true), (&agent, true), (&worker, true)]), None),
+        // Work that is done again and again is paid for each time.
+        (of(&[(&handover, true); 2]), None),
+        (of(&[(&handover, false); 3]), Some(lost)),
+        (
+            of(&[
+                (&handover, true),
+                (&handover, true),
+                (&None, true),
+                (&handover, true),
+            ]),
+            None,
+        ),
+    ];
+    for (row, (attempts, reason)) in table.into_iter().enumerate() {
+        let mut early = EarlyEnd::default();
+        for (trouble, is_last) in attempts {
+            let wanted = match trouble.is_some() {
+                true => AttemptEnd::Interrupted,
+                false => AttemptEnd::NothingDone,
+            };
+            let attempt = EndedAttempt {
+                trouble,
+                is_last,
+                ..ended(AttemptEnd::NothingDone)
+            };
+            assert_eq!(
+                early.attempt_over(attempt, 0, 3, None).0,
+                wanted,
+                "row {row}"
+            );
+        }
+        assert_eq!(early.into_reason(), reason, "row {row}");
+    }
+}
+
+#[test]
+fn what_a_workers_host_says_is_told_apart() {
+    let error = || Reason::Error {
+        message: "no journal".into(),
+    };
+    let login = || Reason::AgentFailed {
+        failures: 1,
+        last: "not logged in".into(),
+    };
+    let budget = || Reason::BudgetExhausted {
+        budget: Budget::Tokens,
+        limit: 1.0,
+        used: 2.0,
+    };
+    let disk = || Some("disk full".to_owned());
+    let said = |text: &str| text.to_owned();
+    let table = [
+        (None, None, true, (None, None)),
+        (
+            disk(),
+            None,
+            false,
+            (Some(AttemptTrouble::Worker(said("disk full"))), None),
+        ),
+        (
+            disk(),
+            None,
+            true,
+            (Some(AttemptTrouble::Handover(said("disk full"))), None),
+        ),
+        (
+            None,
+            Some(error()),
+            true,
+            (Some(AttemptTrouble::Worker(said("no journal"))), None),
+        ),
+        (
+            None,
+            Some(login()),
+            true,
+            (Some(AttemptTrouble::Agent(said("not logged in"))), None),
+        ),
+        (None, Some(budget()), true, (None, Some(budget()))),
+    ];
+    for (row, (trouble, ends_all, had_run, wanted)) in table.into_iter().enumerate() {
+        let told = AttemptTrouble::of_worker(trouble, ends_all, had_run);
+        assert_eq!(told, wanted, "row {row}");
+    }
+}
+
+#[test]
 fn who_leaves_a_task_loop_as_it_is_and_when_the_rest_lands() {
     let cancelled = Outcome::Stopped {
         why: StopReason::Cancelled,
@@ -175,7 +301,7 @@ fn who_leaves_a_task_loop_as_it_is_and_when_the_rest_lands() {
     let none = EarlyEnd::default();
     let mut broken = EarlyEnd::default();
     let attempt = EndedAttempt {
-        trouble: Some("disk full".into()),
+        trouble: Some(AttemptTrouble::Host("disk full".into())),
         ..ended(AttemptEnd::Interrupted)
     };
     broken.attempt_over(attempt, 0, 3, None);

@@ -34,6 +34,28 @@ pub(super) fn age(path: &Path) -> Option<Duration> {
     written.elapsed().ok()
 }
 
+/// Why there is no place for an attempt on this machine.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlaceError {
+    /// The repository by which commits travel does not give them.
+    #[error("cannot fetch the work: {0}")]
+    Remote(String),
+    #[error("{0}")]
+    Local(String),
+}
+
+impl From<String> for PlaceError {
+    fn from(message: String) -> Self {
+        Self::Local(message)
+    }
+}
+
+impl From<&str> for PlaceError {
+    fn from(message: &str) -> Self {
+        Self::Local(message.to_owned())
+    }
+}
+
 /// Where a worker keeps what it works on.
 pub(super) struct Clones {
     folder: PathBuf,
@@ -120,8 +142,21 @@ impl Clones {
     }
 
     /// The worktrees of a task loop, with everything that an attempt needs.
-    pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, String> {
+    pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, PlaceError> {
         let mut open = self.open();
+        let place = self.fill_place(&mut open, offer);
+        if let Err(PlaceError::Local(_)) = place {
+            // Somebody may have removed or damaged it: the next attempt opens or makes it anew.
+            open.remove(&offer.loop_id);
+        }
+        place
+    }
+
+    fn fill_place(
+        &self,
+        open: &mut HashMap<String, Arc<Trees>>,
+        offer: &OfferMessage,
+    ) -> Result<Arc<Trees>, PlaceError> {
         let mirror = self.project(offer).join(MIRROR);
         self.fill(&mirror, offer)?;
         let trees = match open.get(&offer.loop_id) {
@@ -148,7 +183,7 @@ impl Clones {
     }
 
     /// Fetches what the mirror does not have.
-    fn fill(&self, mirror: &Path, offer: &OfferMessage) -> Result<(), String> {
+    fn fill(&self, mirror: &Path, offer: &OfferMessage) -> Result<(), PlaceError> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot fetch the work: {error}");
         if !mirror.join("HEAD").is_file() {
             fs_err::create_dir_all(mirror).map_err(|error| failed(&error))?;
@@ -179,7 +214,7 @@ impl Clones {
             let names: Vec<String> = [refs.base()].into_iter().chain(branch).collect();
             return GitRemote::at(url, &repo)
                 .fetch(&names)
-                .map_err(|message| failed(&format!("{url}: {message}")));
+                .map_err(|message| PlaceError::Remote(format!("{url}: {message}")));
         }
         if let Some((root, object)) = root
             && !has(root)
@@ -187,7 +222,7 @@ impl Clones {
             self.fetch(&repo, mirror, offer, object)?;
         }
         match rest {
-            Some(rest) => self.fetch(&repo, mirror, offer, rest),
+            Some(rest) => Ok(self.fetch(&repo, mirror, offer, rest)?),
             None => Ok(()),
         }
     }

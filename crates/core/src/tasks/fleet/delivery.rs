@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use descartes_bridge::EngineError;
 use descartes_kernel::fleet::{StoredClaim, TaskClaim};
 use descartes_kernel::sched::AttemptEnd;
+use descartes_kernel::tasks::AttemptTrouble;
 use tracing::{debug, warn};
 
 use super::git_remote::offer_refs;
@@ -47,7 +48,7 @@ impl RemoteAttempt {
             ..
         } = &self.last
         else {
-            return self.interrupted(Some(format!("task {task}: its result is gone")));
+            return self.not_taken_in(format!("task {task}: its result is gone"));
         };
         let worker = worker.clone();
         let done: DeliveredAttempt = match serde_json::from_value((**result).clone()) {
@@ -55,7 +56,7 @@ impl RemoteAttempt {
             Err(error) => {
                 let message =
                     format!("task {task}: what {worker} handed in is unreadable: {error}");
-                return self.interrupted(Some(message));
+                return self.not_taken_in(message);
             }
         };
         if let Some(failure) = done.remote_failure {
@@ -63,6 +64,11 @@ impl RemoteAttempt {
         }
         let mut news = done.news;
         (news.slot, news.tasks) = (self.order.slot, self.order.tasks.clone());
+        (news.remote_trouble, news.ends_all) = AttemptTrouble::of_worker(
+            news.trouble.take(),
+            news.ends_all.take(),
+            news.run.is_some(),
+        );
         let imported = match &done.commit {
             None => Ok(()),
             Some((commit, built_on)) if done.pushed => self.import_pushed(commit, built_on),
@@ -72,10 +78,23 @@ impl RemoteAttempt {
             warn!(task, worker, message, "work could not be taken in");
             news.end = AttemptEnd::Interrupted;
             news.run = None;
-            news.trouble = Some(format!(
-                "task {task}: cannot take in the work of {worker}: {message}"
+            news.remote_trouble = Some(AttemptTrouble::Handover(format!(
+                "cannot take in the work of {worker}: {message}"
+            )));
+        }
+        if let Some(trouble) = &news.remote_trouble {
+            news.warnings.push(format!(
+                "task {task} is offered again: {worker}: {}",
+                trouble.message()
             ));
         }
+        news
+    }
+
+    fn not_taken_in(&self, message: String) -> AttemptNews {
+        let mut news = self.interrupted(None);
+        news.warnings.push(message.clone());
+        news.remote_trouble = Some(AttemptTrouble::Handover(message));
         news
     }
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::fleet::{
-    OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over,
+    OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over, ssh_command,
 };
+use descartes_kernel::tasks::remote_reason;
 use tracing::{debug, warn};
 
 use crate::host::{HostError, HostSettings, git_of};
@@ -18,6 +19,7 @@ use crate::tasks::git::Repo;
 use crate::tasks::git_error::GitError;
 use crate::tasks::launch::file_name;
 use crate::tasks::place::Workplace;
+use crate::worktree::WorktreeError;
 
 /// How long commits may be on their way.
 const TRANSFER: Duration = Duration::from_secs(20 * 60);
@@ -48,11 +50,14 @@ pub(super) fn offer_refs(loop_id: &str, subject: &str) -> OfferRefs {
     OfferRefs::new(&file_name(loop_id), &file_name(subject))
 }
 
-/// The first line that git said.
-fn first_line(error: &GitError) -> String {
-    let text = error.to_string();
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    line.unwrap_or_default().trim().to_owned()
+/// Why git could not, in one line.
+fn reason_of(error: &GitError) -> String {
+    match error {
+        GitError::Call(WorktreeError::Git { verb, message, .. }) => {
+            format!("git {verb} failed: {}", remote_reason(message))
+        }
+        other => remote_reason(&other.to_string()),
+    }
 }
 
 /// A worker's way to hand over the commits of an attempt.
@@ -78,6 +83,12 @@ impl GitRemote {
             // What neither comes nor goes is over long before its limit.
             .with_setting("http.lowSpeedLimit", "1")
             .with_setting("http.lowSpeedTime", "60");
+        let configured = repo.ask(&["config", "--get", "core.sshCommand"]).ok();
+        let has_own = std::env::var_os("GIT_SSH").is_some();
+        let repo = match ssh_command(configured.as_deref(), has_own) {
+            Some(command) => repo.with_setting("core.sshCommand", &command),
+            None => repo,
+        };
         Self {
             url: url.to_owned(),
             repo,
@@ -100,7 +111,7 @@ impl GitRemote {
         args.extend(more.iter().map(String::as_str));
         self.repo
             .limited(&args, limit)
-            .map_err(|error| first_line(&error))
+            .map_err(|error| reason_of(&error))
     }
 
     /// Puts commits there under these refs.
@@ -122,7 +133,7 @@ impl GitRemote {
         let (path, without) = (file.to_string_lossy(), format!("^{without}"));
         let args = ["bundle", "create", "--quiet", &*path, name, &without];
         let made = self.repo.quiet(&args);
-        made.map(drop).map_err(|error| first_line(&error))
+        made.map(drop).map_err(|error| reason_of(&error))
     }
 
     /// Commits and their refs that begin so.
@@ -164,7 +175,7 @@ impl GitRemote {
             let tree = self.repo.fed(&["mktree"], b"")?;
             self.repo.quiet(&["commit-tree", &tree, "-m", "probe"])
         };
-        let commit = made().map_err(|error| first_line(&error))?;
+        let commit = made().map_err(|error| reason_of(&error))?;
         let name = probe_ref(&uuid::Uuid::now_v7().to_string());
         let refs = [format!("+{commit}:{name}")];
         self.call(&PUSH, &refs, TALK)?;

@@ -35,6 +35,9 @@ pub(super) struct FinishedAttempt {
     pub(super) spare: Option<(String, PathBuf)>,
     #[serde(skip)]
     pub(super) spare_stored: bool,
+    /// Why this machine could not make it as it should.
+    #[serde(skip)]
+    pub(super) machine_failure: Option<String>,
     /// Its loop.
     pub(super) loop_id: Option<String>,
     /// Gives out the rest of its loop until the coordinator has it.

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use descartes_bridge::{Engine, EngineError, ServedRequest, subject};
 use descartes_kernel::fleet::{AgentLogin, LeaseEnd, LimitedLogin, add_limit, limit_of};
 use descartes_kernel::sched::AttemptEnd;
+use descartes_kernel::tasks::AttemptTrouble;
 use descartes_proc::LeaseClock;
 use descartes_store::state_file;
 use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
-use super::clone::Clones;
+use super::clone::{Clones, PlaceError};
 use super::git_remote::{GitRemote, OfferRemote, offer_refs};
 use super::keeper::{Keeper, TakenClaim};
 use super::messages::{
@@ -127,9 +128,10 @@ pub(super) fn make_attempt(
     };
     let (mut object, mut spare) = (None, None);
     match place_for(ctx, slot, offer, &keeper) {
-        Err(message) => {
-            done.news.trouble = Some(format!("worker {}: {message}", ctx.worker));
-            done.remote_failure = offer.git.remote.as_ref().map(|_| RemoteFailure::Fetch);
+        Err(error) => {
+            let is_remote = matches!(error, PlaceError::Remote(_));
+            done.remote_failure = is_remote.then_some(RemoteFailure::Fetch);
+            done.news.trouble = Some(error.to_string());
         }
         Ok((place, remote)) => {
             let making = Making {
@@ -164,7 +166,7 @@ pub(super) fn make_attempt(
                 }
                 Err(message) => {
                     done.news.end = AttemptEnd::Interrupted;
-                    done.news.trouble = Some(format!("worker {}: {message}", ctx.worker));
+                    done.news.trouble = Some(message);
                 }
             }
         }
@@ -180,6 +182,7 @@ pub(super) fn make_attempt(
         object,
         spare,
         spare_stored: false,
+        machine_failure: machine_failure(&done),
         loop_id: mirror.handle().loop_id(),
         mirror: Some(mirror),
     };
@@ -196,19 +199,34 @@ pub(super) fn make_attempt(
     }
 }
 
+/// Why another machine may fare better with it. A repository that gives nothing is seen to by the coordinator.
+fn machine_failure(done: &DeliveredAttempt) -> Option<String> {
+    if let Some(RemoteFailure::Fetch) = done.remote_failure {
+        return None;
+    }
+    let AttemptNews {
+        trouble,
+        ends_all,
+        run,
+        ..
+    } = &done.news;
+    let told = AttemptTrouble::of_worker(trouble.clone(), ends_all.clone(), run.is_some());
+    Some(told.0?.message().to_owned())
+}
+
 /// Where an attempt is made, and how its commits are handed over if not through the engine.
 fn place_for(
     ctx: &SlotContext,
     slot: u32,
     offer: &OfferMessage,
     keeper: &Keeper,
-) -> Result<(Arc<Trees>, Option<OfferRemote>), String> {
+) -> Result<(Arc<Trees>, Option<OfferRemote>), PlaceError> {
     let began = Instant::now();
     let place = loop {
         match ctx.clones.place_for(offer) {
-            Err(message) if offer.git.remote.is_some() && began.elapsed() < ctx.wip_every => {
+            Err(PlaceError::Remote(message)) if began.elapsed() < ctx.wip_every => {
                 if keeper.end().is_some() {
-                    return Err("the task was taken back".to_owned());
+                    return Err(PlaceError::from("the task was taken back"));
                 }
                 debug!(message, "trying again");
                 std::thread::sleep(BETWEEN_TRIES);

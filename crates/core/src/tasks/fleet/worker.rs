@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::{LeaseTerms, check_remote};
+use descartes_kernel::fleet::{LeaseTerms, WorkerHealth, check_remote};
 use descartes_kernel::sandbox::SandboxLevel;
+use descartes_text::units::show_duration;
 use tracing::{debug, info, warn};
 
 use super::clone::Clones;
@@ -107,6 +108,9 @@ struct WorkerShared {
     claims: AtomicU64,
     at_work: Mutex<BTreeMap<u32, SlotWork>>,
     refused: Mutex<Option<String>>,
+    /// Whether this machine can make attempts.
+    health: Mutex<WorkerHealth>,
+    origin: Instant,
     /// The strictest sandbox that was found to work here.
     works: Mutex<SandboxLevel>,
     /// What is wrong with the engine, as it was told last.
@@ -161,6 +165,8 @@ impl FleetWorker {
                 claims: AtomicU64::new(0),
                 at_work: Mutex::default(),
                 refused: Mutex::default(),
+                health: Mutex::default(),
+                origin: Instant::now(),
                 works: Mutex::default(),
                 trouble: Mutex::default(),
             }),
@@ -236,8 +242,15 @@ impl WorkerShared {
         }
     }
 
-    /// What it may be offered now: nothing for agents whose login is limited.
+    fn health(&self) -> MutexGuard<'_, WorkerHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it may be offered now: nothing for agents whose login is limited, and nothing at all while it rests.
     fn targets(&self) -> Vec<OfferTarget> {
+        if self.health().objection(self.origin.elapsed()).is_some() {
+            return Vec::new();
+        }
         let agents = self.options.agents.iter();
         let agents = agents.filter(|agent| self.ctx.limit(agent).is_none());
         let pool = |agent: &String| OfferTarget::Pool {
@@ -405,6 +418,12 @@ impl WorkerShared {
         self.announce();
         let handed = make_attempt(&self.ctx, slot, offer, taken, &control);
         self.at_work().remove(&slot);
+        match handed.as_ref().map(|handed| handed.machine_failure.clone()) {
+            Some(Some(why)) => self.cannot_work(&why),
+            Some(None) => self.health().worked(),
+            // It was taken back: that says nothing.
+            None => {}
+        }
         (self.tell)(match &handed {
             Some(_) => WorkerNotice::HandedIn(of),
             None => WorkerNotice::InVain(of),
@@ -413,6 +432,16 @@ impl WorkerShared {
             .into_iter()
             .for_each(|handed| self.ctx.results.keep(handed));
         self.announce();
+    }
+
+    /// Takes nothing for a while: another worker may fare better.
+    fn cannot_work(&self, why: &str) {
+        let rest = self.health().failed(self.origin.elapsed(), why.to_owned());
+        let name = &self.options.name;
+        self.refuse(format!(
+            "{name} takes nothing for {}: {why}",
+            show_duration(rest)
+        ));
     }
 
     fn facts(&self) -> WorkerFacts {

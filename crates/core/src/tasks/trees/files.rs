@@ -77,6 +77,29 @@ fn fresher_file(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Lets us into all folders below, and write to them: caches of modules often are as nobody may change them.
+pub(super) fn open_folders(dir: &Path) {
+    let Ok(meta) = dir.symlink_metadata() else {
+        return;
+    };
+    if !meta.is_dir() {
+        return;
+    }
+    let mode = meta.permissions().mode();
+    if mode & 0o700 != 0o700 {
+        // Where it is not ours nothing changes, and what needed it says so.
+        drop(fs_err::set_permissions(
+            dir,
+            PermissionsExt::from_mode(mode | 0o700),
+        ));
+    }
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_folders(&entry.path());
+        }
+    }
+}
+
 /// Removes a file, link or folder; nothing there is fine.
 pub(super) fn remove_all(path: &Path) -> std::io::Result<()> {
     let gone = match path.symlink_metadata() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::tasks::KeptTree;
 
-use super::files::write_note;
+use super::files::{open_folders, remove_all, write_note};
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
@@ -67,8 +67,16 @@ impl Trees {
         }
         // Everything in it is in a ref or ignored.
         let text = path.to_string_lossy();
-        self.user
-            .quiet(&["worktree", "remove", "--force", "--force", &text])?;
+        let remove = || {
+            self.user
+                .quiet(&["worktree", "remove", "--force", "--force", &text])
+        };
+        if remove().is_err() {
+            open_folders(path);
+            // git has forgotten it, or does now.
+            remove_all(path)?;
+            self.unregister(path);
+        }
         self.drop_marks(&name);
         drop(fs_err::remove_file(
             self.folder.join(format!("{name}-setup.log")),

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::files::remove_all;
+use super::files::{open_folders, remove_all};
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
+use crate::tasks::git_error::GitErrorKind;
 use crate::tasks::place::{Proven, Work};
 
 /// What git keeps in its folder of a worktree while a merge, rebase or the like is under way.
@@ -169,8 +170,7 @@ impl Trees {
         self.end_under_way(repo)?;
         self.restore_settings(repo)?;
         self.clear_sparse_marks(repo)?;
-        repo.quiet(&["reset", "--quiet", "--hard"])?;
-        repo.quiet(&["clean", "--quiet", "-fd"])?;
+        self.empty(repo, before)?;
         // What is left is hidden by rules of the last agent's own.
         let mut hidden = match before {
             Before::Same | Before::Tidy => Vec::new(),
@@ -188,8 +188,56 @@ impl Trees {
             }
         }
         for path in hidden {
-            remove_with_folders(&repo.dir, &path)?;
+            let removed = remove_with_folders(&repo.dir, &path);
+            let removed = removed.or_else(|_| {
+                open_folders(&repo.dir);
+                remove_with_folders(&repo.dir, &path)
+            });
+            removed.map_err(|error| GitError::NotEmptied(error.to_string()))?;
         }
+        Ok(())
+    }
+
+    /// Removes what is in no commit and not ignored.
+    fn empty(&self, repo: &Repo, before: Before) -> Done<()> {
+        let emptied = || -> Done<()> {
+            repo.quiet(&["reset", "--quiet", "--hard"])?;
+            repo.quiet(&["clean", "--quiet", "-fd"]).map(drop)
+        };
+        match emptied() {
+            Err(error) if error.kind() == GitErrorKind::Failed => {}
+            done => return done,
+        }
+        open_folders(&repo.dir);
+        if before != Before::Same {
+            // Paths that are too long for git. Of the same work there may be repositories that are kept.
+            let rest = [
+                "ls-files",
+                "-z",
+                "--others",
+                "--exclude-standard",
+                "--directory",
+            ];
+            for path in repo.paths(&rest)? {
+                drop(remove_all(&repo.dir.join(path)));
+            }
+        }
+        emptied().map_err(|error| match error.kind() {
+            GitErrorKind::Failed => GitError::NotEmptied(error.to_string()),
+            _ => error,
+        })
+    }
+
+    /// Leaves a tree as it is, which cannot be made ready for another task.
+    pub(super) fn leave_slot(&self, slot: u32, why: &str) -> Done<()> {
+        let name = self.slot_name(slot);
+        let path = self.folder.join(&name);
+        let holds = format!("files that cannot be removed: {why}");
+        self.keep_tree(&self.tree_at(&path)?, &name, &[holds])?;
+        self.user.locks.tell(format!(
+            "{} is left as it is, and another worktree is used: {why}",
+            path.display()
+        ));
         Ok(())
     }
 

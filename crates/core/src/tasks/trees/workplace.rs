@@ -106,6 +106,10 @@ impl Workplace for Trees {
         let mut tries = 1;
         loop {
             let made = self.ready(slot, work);
+            if let Err(GitError::NotEmptied(why)) = &made {
+                // What one task left costs one worktree.
+                self.leave_slot(slot, why)?;
+            }
             let lost = self.user.locks.stuck().is_some();
             if made.is_ok() || tries >= TRIES || lost || !self.pause(BETWEEN_TRIES * tries) {
                 return made;
