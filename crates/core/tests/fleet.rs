@@ -20,6 +20,7 @@ use descartes_core::{
 use descartes_kernel::fleet::{LeaseTerms, RemoteTerms};
 use descartes_store::layout::StateRoot;
 use descartes_testkit::World;
+use descartes_testkit::wait::eventually;
 
 const LONG: Duration = Duration::from_secs(100);
 
@@ -381,6 +382,49 @@ fn cut_off(
     });
     assert_eq!(world.git(["show", "HEAD~1:work-1.txt"]), "done");
     assert_eq!(world.git(["show", "HEAD~1:half.txt"]), "half");
+}
+
+#[test]
+fn work_that_was_proven_while_its_worker_was_cut_off_is_done_again_and_not_only_said_to_be() {
+    let (world, server) = (world(), MemoryServer::new());
+    let [begun, go] = ["begun", "go"].map(|name| world.root().join(name));
+    let script = format!(
+        "sh touch {} ;; wait-file {} ;; {WORKS}",
+        begun.display(),
+        go.display()
+    );
+    let config = ScudLoopConfig {
+        parallel: 1,
+        ..config(&world, &script)
+    };
+    let only = Running::start(&world, &server, "only", 1);
+    let has_finished = || {
+        let loops = std::fs::read_dir(world.root().join("state-only/loops"));
+        let journals = loops.into_iter().flatten().flatten();
+        let journals = journals.map(|dir| dir.path().join("journal.jsonl"));
+        let text: String = journals.flat_map(std::fs::read_to_string).collect();
+        text.contains("loop_finished")
+    };
+    std::thread::scope(|scope| {
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run(&world, &server, config))
+        });
+        eventually("its agent is at work", LONG, || begun.exists());
+        only.engine.disconnect();
+        std::fs::write(&go, "").unwrap();
+        eventually("its loop is over", LONG, has_finished);
+        // Its claim lapses, and is taken back.
+        server.advance(Duration::from_secs(61));
+        only.engine.reconnect();
+        only.hears(|notice| matches!(notice, WorkerNotice::InVain(_)));
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        assert_eq!(only.handed_in(), 3);
+    });
+    for task in 1..=3 {
+        let file = format!("HEAD:work-{task}.txt");
+        assert_eq!(world.git(["show", &file]), "done");
+    }
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub struct ClaimWatch {
     recalls: bool,
     /// A person or the scheduler does not want it any more.
     unwanted: bool,
+    /// It could not be closed: what is stored has to be read before that is tried again.
+    unread: bool,
     told: bool,
 }
 
@@ -93,6 +95,7 @@ impl ClaimWatch {
             closes: false,
             recalls: stored.state() == ClaimState::Nothing,
             unwanted: false,
+            unread: false,
             told: false,
         };
         watch.take(now, link, stored);
@@ -118,6 +121,7 @@ impl ClaimWatch {
 
     /// What is stored, as it was read just now.
     pub fn read(&mut self, now: Duration, link: OwnLink, stored: &StoredClaim) {
+        self.unread = false;
         let is_new = stored.seq() != self.seq || stored.state() != self.state;
         if is_new {
             self.take(now, link, stored);
@@ -171,7 +175,7 @@ impl ClaimWatch {
         self.closes = false;
         match taken {
             true => self.state = ClaimState::Closed,
-            false => self.check_at = Some(now),
+            false => (self.check_at, self.unread) = (Some(now), true),
         }
     }
 
@@ -201,7 +205,7 @@ impl ClaimWatch {
         if self.is_due(now) {
             return WatchAct::Read;
         }
-        if self.unwanted && self.state != ClaimState::Nothing {
+        if self.unwanted && !self.unread && self.state != ClaimState::Nothing {
             let forced = is_at_work(self.state);
             return WatchAct::Close { expect, forced };
         }
@@ -317,5 +321,26 @@ mod tests {
             forced: false,
         };
         assert_eq!(watch.act(at(30)), close);
+    }
+
+    #[test]
+    fn a_task_that_cannot_be_taken_back_is_not_tried_without_a_pause() {
+        let link = OwnLink::Up { lasting: at(900) };
+        let mut watch = ClaimWatch::new(WatchTerms::default(), at(0), link, &held(1));
+        watch.take_back();
+        let close = WatchAct::Close {
+            expect: 1,
+            forced: true,
+        };
+        assert_eq!(watch.act(at(1)), close);
+        // The engine is away.
+        watch.closed(at(1), false);
+        assert_eq!(watch.act(at(1)), WatchAct::Read);
+        watch.not_read(at(1));
+        let until = Some(at(1) + WatchTerms::default().slack);
+        assert_eq!(watch.act(at(1)), WatchAct::Wait { until });
+        assert_eq!(watch.act(at(16)), WatchAct::Read);
+        watch.read(at(16), OwnLink::Up { lasting: at(1) }, &held(1));
+        assert_eq!(watch.act(at(16)), close);
     }
 }

@@ -23,8 +23,19 @@ use crate::tasks::order::AttemptOrder;
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 const KILL_PATIENCE: Duration = Duration::from_secs(3);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the engine may take to take a task back, before this host leaves it to the next one.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
+const KILL_LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 /// After an error of the engine.
 pub(super) const REST: Duration = Duration::from_secs(2);
+
+/// Whether nothing has to be asked of the engine any more.
+fn is_settled(state: ClaimState) -> bool {
+    matches!(
+        state,
+        ClaimState::Done | ClaimState::Closed | ClaimState::ForceClosed | ClaimState::Accepted
+    )
+}
 
 impl StopAttempt for Sender<AttemptInput> {
     fn end_run(&self, budget: Budget) {
@@ -65,6 +76,8 @@ pub(super) struct RemoteAttempt {
     pub(super) last: StoredClaim,
     /// When it is taken back, since its worker did not stop.
     pub(super) give_up_at: Option<Instant>,
+    /// When it is left as it is, since the engine does not let us take it back.
+    pub(super) leave_at: Option<Instant>,
     pub(super) stopping: bool,
     /// Nothing of the offer is needed any more.
     pub(super) is_over: bool,
@@ -96,6 +109,7 @@ impl RemoteAttempt {
             noted: None,
             last: StoredClaim::Nothing,
             give_up_at: None,
+            leave_at: None,
             stopping: false,
             is_over: false,
             left_to_next: false,
@@ -175,6 +189,9 @@ impl RemoteAttempt {
                 self.give_up_at = None;
                 watch.take_back();
             }
+            if self.leave_at.is_some_and(|at| Instant::now() >= at) && !is_settled(watch.state()) {
+                return self.leave();
+            }
             let now = self.now();
             match watch.act(now) {
                 WatchAct::Wait { until } => self.wait(&mut watch, until),
@@ -236,11 +253,10 @@ impl RemoteAttempt {
 
     fn wait(&mut self, watch: &mut ClaimWatch, until: Option<Duration>) {
         let now = self.now();
-        let give_up = self
-            .give_up_at
-            .map(|at| at.saturating_duration_since(Instant::now()));
+        let deadlines = self.give_up_at.into_iter().chain(self.leave_at);
+        let deadlines = deadlines.map(|at| at.saturating_duration_since(Instant::now()));
         let left = until.map(|until| until.saturating_sub(now));
-        let left = left.into_iter().chain(give_up).min();
+        let left = left.into_iter().chain(deadlines).min();
         let input = match left {
             None => self.inbox.recv().ok(),
             Some(left) => self.inbox.recv_timeout(left).ok(),
@@ -265,6 +281,17 @@ impl RemoteAttempt {
             }
             Some(AttemptInput::Stop(stop)) => self.ask_to_stop(watch, stop),
         }
+    }
+
+    /// The engine does not answer, and somebody wants the end: its worker cannot be told.
+    fn leave(&self) -> AttemptNews {
+        let worker = self.worker.as_deref().unwrap_or("its worker");
+        self.tell(TaskEvent::Notice(format!(
+            "task {}: the engine does not answer, so {worker} cannot be told to stop: its agent stands still \
+             within a minute if the engine is away for it, too, and works on otherwise",
+            self.order.work.id
+        )));
+        self.interrupted(None)
     }
 
     fn heard(&mut self, worker: String, note: AttemptNote) {
@@ -302,6 +329,13 @@ impl RemoteAttempt {
             AttemptStop::Kill => (AttemptRequest::Kill, Some(KILL_PATIENCE)),
         };
         self.stopping |= patience.is_some();
+        let leave = match stop {
+            AttemptStop::EndRun(_) => None,
+            AttemptStop::Stop => Some(LEAVE_PATIENCE),
+            AttemptStop::Kill => Some(KILL_LEAVE_PATIENCE),
+        };
+        let leave_at = leave.map(|time| Instant::now() + time);
+        self.leave_at = self.leave_at.into_iter().chain(leave_at).min();
         let Some(worker) = self
             .worker
             .clone()

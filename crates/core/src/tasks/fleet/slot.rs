@@ -411,10 +411,11 @@ fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder
     let file = folder.join(format!("{}.json", file_name(&order.work.id)));
     match state_file::load(&file) {
         Ok(loaded) => {
+            // What this loop proved and could not hand in is in no tree any more: an offer brings its own.
+            order.reported_iterations = u32::MAX;
             let id = loaded.state.loop_id.clone();
             if id.is_none() || id != order.last_loop {
                 // Another worker went on meanwhile: what this loop did was heard of, or is not wanted.
-                order.reported_iterations = loaded.state.iteration;
                 order.reported_spent = None;
             }
         }
