@@ -53,7 +53,7 @@ pub fn remote_reason(words: &str) -> String {
         REMOTE_NOISE.iter().any(|noise| line.starts_with(noise))
     };
     let telling = lines.clone().rfind(|line| !is_noise(line));
-    let reason = telling.or_else(|| lines.clone().last());
+    let reason = telling.or_else(|| lines.clone().next_back());
     reason.unwrap_or("git said nothing").to_owned()
 }
 
