@@ -25,7 +25,7 @@ pub use react::{
     settled_by_attempt, settled_by_end,
 };
 pub use unfinished::{
-    LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
+    JudgedTree, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
 };
 
 /// What the policy must know of the agents beyond the config.

@@ -69,5 +69,5 @@ pub use task_loop::Retry;
 pub(crate) use agent::resolve_all;
 pub(crate) use open::create_within;
 pub(crate) use opening::git_of;
-pub(crate) use resume::{Purpose, resume_for};
+pub(crate) use resume::{AttemptTree, Purpose, resume_for};
 pub(crate) use sandbox_level::{ask_profiles, try_level};

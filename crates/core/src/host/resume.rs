@@ -8,9 +8,9 @@ use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::{Accept, Edit, edited};
 use descartes_kernel::event::Event;
 use descartes_kernel::fact;
-use descartes_kernel::state::{Kept, LoopState};
+use descartes_kernel::state::{Kept, LoopState, Phase};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{Standstill, TakeUp, standstill, take_up};
+use descartes_kernel::step::{JudgedTree, Standstill, TakeUp, standstill, take_up};
 use descartes_plans::graph::TaskStatus;
 use descartes_store::Sync;
 use descartes_store::debug_log::variant;
@@ -19,11 +19,12 @@ use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use descartes_text::units::plural;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::agent::{last_seen, resolve_all};
 use super::error::HostError;
-use super::handle::Host;
+use super::handle::{Host, LoopKind};
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
 use super::open::{Confined, Held, assemble, sandbox_of};
@@ -46,9 +47,21 @@ pub(crate) enum Purpose {
         dir: PathBuf,
         /// Iterations that its task loop has heard of: a proof beyond them still counts.
         reported: u32,
+        tree: AttemptTree,
     },
     /// To bring the finished work of a task loop into the user's checkout, and nothing else.
     Land,
+}
+
+/// Whether an attempt is made where its loop worked before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AttemptTree {
+    /// In the same worktree, or one that was made of its branch.
+    #[default]
+    Own,
+    /// In what an offer brought: whatever the loop proved before is not there.
+    Other,
 }
 
 pub(crate) fn resume_for(
@@ -366,10 +379,33 @@ fn recover_interrupted_run(
     from: Option<&Sender>,
     purpose: &Purpose,
 ) -> Result<(), HostError> {
+    let measured = match (&mut host.kind, purpose) {
+        (LoopKind::Agents(agents), Purpose::Attempt { .. })
+            if matches!(agents.d.state.phase, Phase::Judging { .. }) =>
+        {
+            Some(agents.measure())
+        }
+        _ => None,
+    };
     let taken = TakeUp {
         change,
         from,
+        judged: match (purpose, &measured) {
+            (
+                Purpose::Attempt {
+                    tree: AttemptTree::Other,
+                    ..
+                },
+                _,
+            ) => JudgedTree::Other,
+            (_, Some(now)) => JudgedTree::Now(now),
+            (_, None) => JudgedTree::Unknown,
+        },
         reported: match purpose {
+            Purpose::Attempt {
+                tree: AttemptTree::Other,
+                ..
+            } => None,
             Purpose::Attempt { reported, .. } => Some(*reported),
             Purpose::Loop | Purpose::Land => None,
         },

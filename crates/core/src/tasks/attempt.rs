@@ -25,8 +25,8 @@ use super::place::{Finished, Proven, Ready, Workplace};
 use crate::host::message::HostMessage;
 use crate::host::task_loop::no_tasks;
 use crate::host::{
-    Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Resume, Resumed, Retry,
-    create_within, resume_for,
+    AttemptTree, Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Resume, Resumed,
+    Retry, create_within, resume_for,
 };
 
 /// The guard of a dead host's agent may still be sweeping.
@@ -241,7 +241,8 @@ impl Job {
         };
         news.warnings.extend(host.notices().iter().cloned());
         let state = host.state();
-        if is_unheard_proof(state, self.order.reported_iterations) {
+        let is_own = self.order.tree == AttemptTree::Own;
+        if is_own && is_unheard_proof(state, self.order.reported_iterations) {
             news.end = attempt_end(state, state.iterations);
             news.run = state.summaries.back().map(|summary| RunNews {
                 loop_id: state.loop_id.clone(),
@@ -287,6 +288,7 @@ impl Job {
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),
                 reported: self.order.reported_iterations,
+                tree: self.order.tree,
             };
             match resume_for(
                 self.settings.clone(),

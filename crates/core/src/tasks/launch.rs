@@ -25,7 +25,7 @@ use super::runner::{Busy, Live, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::HostMessage;
-use crate::host::{HostError, HostSettings, ask_profiles};
+use crate::host::{AttemptTree, HostError, HostSettings, ask_profiles};
 
 /// Lines of an agent's last words that those who depend on its work are told.
 const TOLD_LINES: usize = 5;
@@ -178,6 +178,7 @@ pub(super) fn start(
         cwd,
         family,
         reported_iterations: reported.unwrap_or(0),
+        tree: AttemptTree::Own,
         reported_spent,
         gate_files,
         own: OwnLimits {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::place::Work;
+use crate::host::AttemptTree;
 
 /// An attempt to be made. Written down it holds no value of an environment, only names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub(super) struct AttemptOrder {
     pub(super) family: Map<String, Value>,
     /// Iterations of its loop that the task loop has heard of.
     pub(super) reported_iterations: u32,
+    #[serde(default)]
+    pub(super) tree: AttemptTree,
     /// What its loop used, as far as the task loop has heard of it; `None` where it cannot tell,
     /// since an older version wrote its journal.
     pub(super) reported_spent: Option<Spent>,

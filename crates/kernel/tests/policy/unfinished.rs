@@ -6,8 +6,8 @@ use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Phase, RunInfo};
 use descartes_kernel::step::{
-    Action, Input, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, plan,
-    standstill, take_up,
+    Action, Input, JudgedTree, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished,
+    plan, standstill, take_up,
 };
 use jiff::Timestamp;
 
@@ -118,6 +118,7 @@ fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<
         change,
         from,
         reported,
+        judged: JudgedTree::Unknown,
     };
     let events = take_up(&sim.state, taken, |run| seen(run, 7));
     let kind = |event: &Decided| match **event {
@@ -131,6 +132,41 @@ fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<
         .into_iter()
         .for_each(|event| sim.append(event.into()));
     kinds
+}
+
+#[test]
+fn what_is_judged_goes_on_only_where_the_work_of_its_agent_is() {
+    let tree = |tree: Option<&str>| TreeFacts {
+        tree: tree.map(str::to_owned),
+        ..TreeFacts::default()
+    };
+    let sim = left(Left::AgentGone);
+    let Phase::Judging { run, .. } = &sim.state.phase else {
+        panic!("{:?}", sim.state.phase);
+    };
+    let before = run.before.clone();
+    assert!(before.tree.is_some());
+    let (other, unknown) = (tree(Some("another")), tree(None));
+    for (judged, is_closed) in [
+        (JudgedTree::Unknown, false),
+        (JudgedTree::Now(&other), false),
+        (JudgedTree::Now(&unknown), false),
+        // As it was before the agent began: nothing of its work is there.
+        (JudgedTree::Now(&before), true),
+        (JudgedTree::Other, true),
+    ] {
+        let taken = TakeUp {
+            change: &ConfigChange::default(),
+            from: None,
+            reported: Some(0),
+            judged,
+        };
+        let events = take_up(&sim.state, taken, |run| seen(run, 7));
+        let closed = events
+            .iter()
+            .any(|event| matches!(**event, Event::IterationInterrupted { .. }));
+        assert_eq!(closed, is_closed, "{judged:?}");
+    }
 }
 
 #[test]

@@ -25,8 +25,8 @@ use super::mirror_source::{MirrorHandle, MirrorSource};
 use super::results::{FinishedAttempt, Results};
 use super::stored::result_object;
 use super::wip::{WipKeeper, WipOf};
-use crate::host::HostSettings;
 use crate::host::message::HostMessage;
+use crate::host::{AttemptTree, HostSettings};
 use crate::tasks::attempt::Job;
 use crate::tasks::attempt_control::Control;
 use crate::tasks::event::{AttemptNews, TaskEvent};
@@ -412,10 +412,11 @@ fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder
     match state_file::load(&file) {
         Ok(loaded) => {
             // What this loop proved and could not hand in is in no tree any more: an offer brings its own.
-            order.reported_iterations = u32::MAX;
+            order.tree = AttemptTree::Other;
             let id = loaded.state.loop_id.clone();
             if id.is_none() || id != order.last_loop {
                 // Another worker went on meanwhile: what this loop did was heard of, or is not wanted.
+                order.reported_iterations = loaded.state.iteration;
                 order.reported_spent = None;
             }
         }
