@@ -21,7 +21,7 @@ use serde_json::json;
 /// A name, a format, and a text of so many tasks.
 type Shape = (&'static str, ListFormat, fn(usize) -> Vec<String>);
 
-const SHAPES: [Shape; 30] = [
+const SHAPES: [Shape; 34] = [
     ("openspec", ListFormat::OpenSpec, |tasks| {
         one(tasks, |at| {
             format!(
@@ -84,6 +84,32 @@ const SHAPES: [Shape; 30] = [
         one(tasks, |at| {
             let first = at * 10;
             format!("- [ ] [P] [T{first:06}-T{:06}] Do it\n", first + 9)
+        })
+    }),
+    ("spec-kit-after-ranges", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            let first = at.saturating_sub(50);
+            format!(
+                "{}- [ ] T{at:05} [P] Do it (depends on T{first:05}-T{at:05})\n",
+                head(at, 500, "## Phase")
+            )
+        })
+    }),
+    ("spec-kit-after-all", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            format!("- [ ] T{at:05} [P] Do it (depends on T00000–T{at:05})\n")
+        })
+    }),
+    ("spec-kit-before-ranges", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            let (first, last) = ((at + 1).min(tasks - 1), (at + 700).min(tasks - 1));
+            format!("- [ ] T{at:05} [P] Do it (depends on T{first:05}–T{last:05})\n")
+        })
+    }),
+    ("spec-kit-circles", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            let last = tasks - 1;
+            format!("- [ ] T{at:05} [P] Do it (depends on T00000–T{last:05})\n")
         })
     }),
     ("spec-kit-manual", ListFormat::SpecKit, |tasks| {

@@ -312,7 +312,7 @@ fn prompt(
     let mut parts = Vec::new();
     for brief in briefs {
         let mut text = brief.text.clone();
-        text.name_block();
+        text.name_blocks();
         for dependency in &mut text.dependencies {
             dependency.delivered = delivered(runner, &dependency.id);
         }

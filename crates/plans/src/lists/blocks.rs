@@ -2,103 +2,202 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Tasks that must all be done first, by position in their list and in its order.
+/// Tasks in the order in which others wait for them, by position in their list.
+#[derive(Debug, PartialEq, Eq)]
+struct TaskRun {
+    tasks: Box<[u32]>,
+    /// Whether positions only grow.
+    ascends: bool,
+}
+
+impl TaskRun {
+    fn of(tasks: &[u32]) -> Arc<Self> {
+        Arc::new(Self {
+            ascends: tasks.is_sorted(),
+            tasks: tasks.into(),
+        })
+    }
+}
+
+/// Tasks that must all be done first: a part of a run that is shared with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskBlock {
-    run: Arc<[u32]>,
-    /// It is the first of the run: a run grows while some wait for what it holds by then.
-    len: usize,
+    run: Arc<TaskRun>,
+    start: usize,
+    end: usize,
 }
 
 impl TaskBlock {
-    /// Positions in the list, ascending.
+    /// Positions in the list.
     pub fn positions(&self) -> &[u32] {
-        &self.run[..self.len]
+        &self.run.tasks[self.start..self.end]
     }
 
-    /// A block of these.
-    pub(super) fn of(mut tasks: Vec<u32>) -> Self {
-        tasks.sort_unstable();
-        tasks.dedup();
+    /// The positions of several, each once.
+    pub fn all_positions(blocks: &[Self]) -> Vec<u32> {
+        let mut all: Vec<u32> = Vec::new();
+        for (at, block) in blocks.iter().enumerate() {
+            let known = &blocks[..at];
+            let new = block.positions().iter().copied();
+            all.extend(new.filter(|task| !known.iter().any(|block| block.contains(*task))));
+        }
+        all
+    }
+
+    /// A block of all of these.
+    pub(super) fn of(tasks: &[u32]) -> Self {
         Self {
-            len: tasks.len(),
-            run: tasks.into(),
+            run: TaskRun::of(tasks),
+            start: 0,
+            end: tasks.len(),
+        }
+    }
+
+    /// A part of the same run; `part` counts from the start of this block.
+    pub(super) fn part(&self, part: Range<usize>) -> Self {
+        Self {
+            run: Arc::clone(&self.run),
+            start: self.start + part.start,
+            end: self.start + part.end,
         }
     }
 
     pub(super) fn contains(&self, task: u32) -> bool {
-        self.positions().binary_search(&task).is_ok()
+        self.place(task).is_some()
+    }
+
+    fn place(&self, task: u32) -> Option<usize> {
+        match self.run.ascends {
+            true => self.positions().binary_search(&task).ok(),
+            false => self.positions().iter().position(|other| *other == task),
+        }
+    }
+
+    /// The greatest position.
+    fn last(&self) -> Option<u32> {
+        match self.run.ascends {
+            true => self.positions().last().copied(),
+            false => self.positions().iter().copied().max(),
+        }
+    }
+
+    /// The first task at a greater position, and how many more there are.
+    pub(super) fn behind(&self, task: u32) -> Option<(u32, usize)> {
+        let all = self.positions();
+        if self.run.ascends {
+            let at = all.partition_point(|other| *other <= task);
+            return all.get(at).map(|first| (*first, all.len() - at - 1));
+        }
+        let mut behind = all.iter().copied().filter(|other| *other > task);
+        behind.next().map(|first| (first, behind.count()))
+    }
+
+    /// The blocks on both sides of a task; a task stands in a run once.
+    pub(super) fn without(&self, task: u32) -> Vec<Self> {
+        let all = self.positions();
+        let Some(at) = self.place(task) else {
+            return vec![self.clone()];
+        };
+        let parts = [0..at, at + 1..all.len()].into_iter();
+        let parts = parts.filter(|part| !part.is_empty());
+        parts.map(|part| self.part(part)).collect()
+    }
+
+    /// Those of its tasks that `keep` says; of the same run where they stand together in it.
+    pub(super) fn filtered(&self, keep: impl Fn(u32) -> bool) -> Option<Self> {
+        let all = self.positions();
+        let first = all.iter().position(|task| keep(*task))?;
+        let last = all.iter().rposition(|task| keep(*task))?;
+        if all[first..=last].iter().all(|task| keep(*task)) {
+            return Some(self.part(first..last + 1));
+        }
+        let kept: Vec<u32> = all.iter().copied().filter(|task| keep(*task)).collect();
+        Some(Self::of(&kept))
+    }
+
+    /// Equal for two that share their run.
+    pub(super) fn run_key(&self) -> usize {
+        Arc::as_ptr(&self.run) as usize
+    }
+
+    /// Where it stands in its run.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.start..self.end
     }
 
     /// Equal for two that share their tasks.
-    pub(super) fn key(&self) -> (usize, usize) {
-        (Arc::as_ptr(&self.run).cast::<u32>() as usize, self.len)
+    pub(super) fn key(&self) -> (usize, usize, usize) {
+        (self.run_key(), self.start, self.end)
+    }
+
+    /// All tasks of its run.
+    pub(super) fn run(&self) -> &[u32] {
+        &self.run.tasks
     }
 }
 
 /// What a task waits for, by position in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskWaits {
-    pub(super) block: Option<TaskBlock>,
+    pub(super) blocks: Vec<TaskBlock>,
     pub(super) tasks: Vec<u32>,
 }
 
 impl TaskWaits {
-    /// Waits for all of them.
-    pub(super) fn after(tasks: Vec<u32>) -> Self {
-        match tasks.len() {
-            0 | 1 => Self { block: None, tasks },
-            _ => Self {
-                block: Some(TaskBlock::of(tasks)),
-                tasks: Vec::new(),
-            },
-        }
-    }
-
-    /// Everything that it waits for.
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let block = self.block.iter().flat_map(TaskBlock::positions);
-        block.chain(&self.tasks).copied()
-    }
-
-    /// The one at a place of [`TaskWaits::iter`].
+    /// The one at a place: those of blocks, then the others.
     pub(super) fn get(&self, at: usize) -> Option<u32> {
-        let block = self.block.as_ref().map_or(&[][..], TaskBlock::positions);
-        match block.get(at) {
-            Some(task) => Some(*task),
-            None => self.tasks.get(at - block.len()).copied(),
+        let mut at = at;
+        for block in &self.blocks {
+            match block.positions().get(at) {
+                Some(task) => return Some(*task),
+                None => at -= block.positions().len(),
+            }
         }
+        self.tasks.get(at).copied()
     }
 
     pub(super) fn contains(&self, task: u32) -> bool {
-        self.holds_in_block(task) || self.tasks.contains(&task)
+        self.tasks.contains(&task) || self.blocks.iter().any(|block| block.contains(task))
+    }
+
+    /// The greatest position of them.
+    pub(super) fn last(&self) -> Option<u32> {
+        let blocks = self.blocks.iter().filter_map(TaskBlock::last);
+        blocks.chain(self.tasks.iter().copied()).max()
+    }
+
+    /// Waits for one more.
+    pub(super) fn add(&mut self, task: u32) {
+        if !self.contains(task) {
+            self.tasks.push(task);
+        }
+    }
+
+    /// Waits for a block, for a few of them one by one.
+    pub(super) fn add_block(&mut self, block: TaskBlock) {
+        match block.positions().len() <= FEW {
+            true => block.positions().iter().for_each(|task| self.add(*task)),
+            false => {
+                self.tasks.retain(|task| !block.contains(*task));
+                self.blocks.push(block);
+            }
+        }
     }
 
     /// Takes out one task.
     pub(super) fn remove(&mut self, task: u32) {
         self.tasks.retain(|other| *other != task);
-        if self.holds_in_block(task)
-            && let Some(block) = self.block.take()
-        {
-            let rest = block
-                .positions()
-                .iter()
-                .copied()
-                .filter(|other| *other != task);
-            let rest = Self::after(rest.collect());
-            self.block = rest.block;
-            self.tasks.splice(0..0, rest.tasks);
-        }
-    }
-
-    pub(super) fn holds_in_block(&self, task: u32) -> bool {
-        let block = self.block.as_ref();
-        block.is_some_and(|block| block.contains(task))
+        let old = std::mem::take(&mut self.blocks).into_iter();
+        self.blocks = old.flat_map(|block| block.without(task)).collect();
     }
 }
+
+/// Up to so many tasks are named one by one.
+const FEW: usize = 16;
 
 /// The first tasks of a run that may still grow.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +207,7 @@ pub(super) struct RunPart {
 }
 
 impl RunPart {
-    /// A run of these, which must ascend.
+    /// A run of these.
     pub(super) fn of(tasks: Vec<u32>) -> Self {
         Self {
             len: tasks.len(),
@@ -131,7 +230,7 @@ impl RunPart {
 /// Turns runs that no longer grow into blocks.
 #[derive(Default)]
 pub(super) struct FinishedRuns {
-    runs: HashMap<*const RefCell<Vec<u32>>, Arc<[u32]>>,
+    runs: HashMap<*const RefCell<Vec<u32>>, Arc<TaskRun>>,
 }
 
 impl FinishedRuns {
@@ -141,107 +240,11 @@ impl FinishedRuns {
             return Err(part.run.borrow().first().copied().filter(|_| part.len > 0));
         }
         let run = self.runs.entry(Rc::as_ptr(&part.run));
-        let run = run.or_insert_with(|| part.run.borrow().as_slice().into());
+        let run = run.or_insert_with(|| TaskRun::of(&part.run.borrow()));
         Ok(TaskBlock {
             run: Arc::clone(run),
-            len: part.len,
+            start: 0,
+            end: part.len,
         })
-    }
-}
-
-/// Blocks of a list whose tasks were put together into others, by position: those of one run stay blocks
-/// of one run where they can, for each may hold all tasks but a few.
-pub(super) struct MergedBlocks<'a> {
-    merged: &'a [u32],
-    runs: HashMap<usize, MergedRun>,
-}
-
-struct MergedRun {
-    run: Arc<[u32]>,
-    /// How many of the run the first so many tasks became.
-    ends: Vec<usize>,
-}
-
-impl<'a> MergedBlocks<'a> {
-    /// `merged` says what each task became part of.
-    pub(super) fn new(merged: &'a [u32]) -> Self {
-        let runs = HashMap::new();
-        Self { merged, runs }
-    }
-
-    /// What the tasks of a block became.
-    pub(super) fn block(&mut self, block: &TaskBlock) -> TaskBlock {
-        let merged = self.merged;
-        let known = self.runs.entry(block.key().0);
-        let known = known.or_insert_with(|| MergedRun::of(&block.run, merged));
-        match known.ends.get(block.len - 1) {
-            Some(len) => TaskBlock {
-                run: Arc::clone(&known.run),
-                len: *len,
-            },
-            None => {
-                let tasks = block.positions().iter();
-                TaskBlock::of(tasks.map(|at| merged[*at as usize]).collect())
-            }
-        }
-    }
-}
-
-impl MergedRun {
-    /// It ends where what comes next stands before something that is there.
-    fn of(tasks: &[u32], merged: &[u32]) -> Self {
-        let mut run: Vec<u32> = Vec::new();
-        let mut ends = Vec::new();
-        for at in tasks {
-            let next = merged[*at as usize];
-            match run.binary_search(&next) {
-                Ok(_) => {}
-                Err(place) if place == run.len() => run.push(next),
-                Err(_) => break,
-            }
-            ends.push(run.len());
-        }
-        Self {
-            run: run.into(),
-            ends,
-        }
-    }
-}
-
-/// All blocks of a list, each with what it adds to a shorter one of the same run.
-pub(super) struct BlockTable<'a> {
-    numbers: HashMap<(usize, usize), usize>,
-    /// The shorter block, and the tasks that this one has beside those.
-    pub(super) rows: Vec<(Option<usize>, &'a [u32])>,
-}
-
-impl<'a> BlockTable<'a> {
-    pub(super) fn new(blocks: impl Iterator<Item = &'a TaskBlock>) -> Self {
-        let mut all: HashMap<(usize, usize), &TaskBlock> = HashMap::new();
-        for block in blocks {
-            all.entry(block.key()).or_insert(block);
-        }
-        let mut all: Vec<((usize, usize), &TaskBlock)> = all.into_iter().collect();
-        // By their first task, so that the same list gives the same table.
-        all.sort_unstable_by_key(|(key, block)| (block.positions().first().copied(), *key));
-        let mut table = Self {
-            numbers: HashMap::with_capacity(all.len()),
-            rows: Vec::with_capacity(all.len()),
-        };
-        let mut last: Option<(usize, usize)> = None;
-        for (key, block) in all {
-            let shorter = last.filter(|last| last.0 == key.0);
-            let known = shorter.map_or(0, |shorter| shorter.1);
-            let shorter = shorter.map(|_| table.rows.len() - 1);
-            table.numbers.insert(key, table.rows.len());
-            table.rows.push((shorter, &block.positions()[known..]));
-            last = Some(key);
-        }
-        table
-    }
-
-    /// The row of a block.
-    pub(super) fn number(&self, block: &TaskBlock) -> Option<usize> {
-        self.numbers.get(&block.key()).copied()
     }
 }

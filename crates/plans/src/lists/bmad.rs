@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::boxes::{Document, check_box};
+use super::file_order::chain;
 use super::format::ListFormat;
 use super::front_matter::FrontMatter;
 use super::markdown::UniqueIds;
 use super::model::{ListFile, ListSection, ListTask, Mark, TaskList};
-use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::{LineKind, lines};
 

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::blocks::{MergedBlocks, TaskBlock};
+use super::blocks::{TaskBlock, TaskWaits};
+use super::merged_blocks::MergedBlocks;
 use super::model::{ListOptions, ListTask, TaskList};
 use super::order::ListOrder;
 use crate::graph::TaskStatus;
@@ -51,25 +52,24 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
     let mut blocks = MergedBlocks::new(&section_of);
     for (at, parts) in parts.iter().enumerate() {
         let at = at as u32;
-        let own = parts.iter().filter_map(|task| task.block.as_ref());
-        let mut own: Vec<&TaskBlock> = own.collect();
-        own.dedup_by_key(|block| block.key());
-        let named = parts.iter().flat_map(|task| &task.depends);
-        let named = named.filter_map(|on| places.get(on.as_str()));
-        let mut named: Vec<u32> = named.map(|before| section_of[*before]).collect();
-        let mut shared = None;
-        for block in own {
-            let block = blocks.block(block);
-            match block.positions().len() > 1 && !block.contains(at) && shared.is_none() {
-                true => shared = Some(block),
-                false => named.extend(block.positions()),
+        let own = parts.iter().flat_map(|task| &task.blocks);
+        let own: Vec<&TaskBlock> = own.collect();
+        let mut waits = TaskWaits::default();
+        let mut seen = HashSet::new();
+        for block in own.into_iter().filter(|block| seen.insert(block.key())) {
+            let merged = blocks.block(block);
+            for part in merged.without(at) {
+                waits.add_block(part);
             }
         }
+        let named = parts.iter().flat_map(|task| &task.depends);
+        let named = named.filter_map(|on| places.get(on.as_str()));
+        let named = named.map(|before| section_of[*before]);
         let mut seen = HashSet::from([at]);
-        named.retain(|before| {
-            seen.insert(*before) && !shared.as_ref().is_some_and(|all| all.contains(*before))
-        });
-        order.set_with(at as usize, shared, named);
+        for before in named.filter(|before| seen.insert(*before)) {
+            waits.add(before);
+        }
+        order.set_waits(at as usize, waits);
     }
     order.finish(&mut merged);
     merged

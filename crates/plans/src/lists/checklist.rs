@@ -2,10 +2,10 @@
 
 use super::asides::Asides;
 use super::boxes::Document;
+use super::file_order::chain;
 use super::format::ListFormat;
 use super::markdown::{note_marks, task_of};
 use super::model::TaskList;
-use super::order::chain;
 
 pub(super) fn read(text: &str) -> TaskList {
     let mut doc = Document::read(text, |_| None);

@@ -1,6 +1,7 @@
 //! Circles of tasks that wait for each other, and which of their dependencies are left out.
 
-use super::blocks::{BlockTable, TaskWaits};
+use super::block_table::BlockTable;
+use super::blocks::TaskWaits;
 use super::model::{ListOptions, TaskList};
 use crate::graph::{Problem, TaskId};
 
@@ -39,7 +40,7 @@ pub(super) fn break_cycles(waits: &[TaskWaits]) -> Vec<(u32, u32)> {
 
 /// Whether all tasks can be put into an order. A block is looked at once, however many wait for it.
 fn is_acyclic(waits: &[TaskWaits]) -> bool {
-    let blocks = BlockTable::new(waits.iter().filter_map(|waits| waits.block.as_ref()));
+    let blocks = BlockTable::new(waits.iter().flat_map(|waits| &waits.blocks));
     // Vertices: tasks, then blocks.
     let vertices = waits.len() + blocks.rows.len();
     let mut waiting = vec![0_u32; vertices];
@@ -52,16 +53,13 @@ fn is_acyclic(waits: &[TaskWaits]) -> bool {
         for on in &own.tasks {
             add(at, *on as usize);
         }
-        if let Some(block) = own.block.as_ref().and_then(|block| blocks.number(block)) {
-            add(at, waits.len() + block);
+        for row in own.blocks.iter().filter_map(|block| blocks.number(block)) {
+            add(at, waits.len() + row);
         }
     }
-    for (number, (shorter, more)) in blocks.rows.iter().enumerate() {
-        let at = waits.len() + number;
-        shorter
-            .iter()
-            .for_each(|shorter| add(at, waits.len() + shorter));
-        more.iter().for_each(|on| add(at, *on as usize));
+    for (row, at) in blocks.rows.iter().zip(waits.len()..) {
+        row.rows.iter().for_each(|on| add(at, waits.len() + on));
+        row.tasks.iter().for_each(|on| add(at, *on as usize));
     }
     let mut free: Vec<usize> = (0..vertices).filter(|at| waiting[*at] == 0).collect();
     let mut sorted = 0;

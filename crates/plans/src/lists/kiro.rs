@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use super::blocks::RunPart;
 use super::boxes::{Document, Item};
+use super::file_order::FileOrder;
 use super::format::ListFormat;
+use super::id_ranges::NamedIds;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListSection, TaskList};
 use super::openspec::number_length;
-use super::order::{FileOrder, ListOrder};
+use super::order::ListOrder;
+use super::sequence::PlacedTask;
 use super::spec_kit;
 use crate::roadmap::is_dependency_graph;
 use crate::roadmap::lines::LineKind;
@@ -50,16 +53,17 @@ pub(super) fn read(text: &str) -> TaskList {
     if let Some(first) = doc.items.first() {
         list.introduction = doc.text_before(first.checkbox.line);
     }
-    let mut order = ListOrder::without(&list, gone);
+    let mut order = ListOrder::without(&list, gone.into_iter().map(NamedIds::One));
+    let named = rows.iter_mut().map(|row| std::mem::take(&mut row.named));
+    let named = named.map(|ids| ids.into_iter().map(NamedIds::One).collect());
+    order.name(&mut list, named);
     match waves(&doc) {
         Some(waves) => order_by_waves(&mut list, &mut order, &waves),
-        None => order_by_file(&list, &mut order, &rows),
+        None => {
+            let placed = order.sequence(&mut list);
+            order_by_file(&list, &mut order, &rows, &placed);
+        }
     }
-    let named = list.tasks.iter().zip(rows);
-    let named = named
-        .map(|(task, row)| (task.id.clone(), row.named))
-        .collect();
-    order.add_named(&mut list, named);
     order.finish(&mut list);
     list
 }
@@ -289,20 +293,26 @@ fn leaves(list: &TaskList) -> HashMap<String, Vec<usize>> {
 }
 
 /// Parents one after the other, unless they say `(P)`; in a parent its parts likewise.
-fn order_by_file(list: &TaskList, order: &mut ListOrder, rows: &[TaskFlags]) {
-    let major = |id: &str| id.split('.').next().unwrap_or(id).to_owned();
+fn order_by_file(
+    list: &TaskList,
+    order: &mut ListOrder,
+    rows: &[TaskFlags],
+    placed: &[PlacedTask],
+) {
+    let major = |placed: &PlacedTask| {
+        let id = list.tasks[placed.beside].id.as_str();
+        id.split('.').next().unwrap_or(id)
+    };
     let mut outer = FileOrder::default();
-    let mut at = 0;
-    while at < list.tasks.len() {
-        let group = major(&list.tasks[at].id);
-        let end = (at..list.tasks.len()).find(|next| major(&list.tasks[*next].id) != group);
-        let end = end.unwrap_or(list.tasks.len());
-        let parallel = list.tasks[at].id == group && list.tasks[at].container && rows[at].parallel;
+    for group in placed.chunk_by(|one, next| major(one) == major(next)) {
+        let first = group[0].at;
+        let is_whole = list.tasks[first].id == major(&group[0]) && list.tasks[first].container;
         // A task without parts is a group of its own.
-        let alone = end == at + 1;
-        let is_parallel = parallel || (alone && rows[at].parallel);
+        let alone = group.len() == 1;
+        let is_parallel = (is_whole || alone) && rows[first].parallel;
         let mut inner = FileOrder::after(outer.entrance(is_parallel));
-        for at in (at..end).filter(|at| !list.tasks[*at].container) {
+        let parts = group.iter().map(|placed| placed.at);
+        for at in parts.filter(|at| !list.tasks[*at].container) {
             let beside = rows[at].parallel && !alone;
             let before = match list.tasks[at].optional {
                 true => inner.entrance(beside),
@@ -311,7 +321,6 @@ fn order_by_file(list: &TaskList, order: &mut ListOrder, rows: &[TaskFlags]) {
             order.set(at, before);
         }
         outer.next_as(inner.end(), is_parallel);
-        at = end;
     }
 }
 

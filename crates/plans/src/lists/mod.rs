@@ -16,20 +16,24 @@
 //! ```
 
 mod asides;
+mod block_table;
 mod blocks;
 mod bmad;
 mod boxes;
 mod by_section;
 mod checklist;
 mod cycles;
+mod file_order;
 mod file_tasks;
 mod format;
 mod front_matter;
+mod id_ranges;
 mod identity;
 mod import;
 mod json_list;
 mod kiro;
 mod markdown;
+mod merged_blocks;
 mod model;
 mod named_edges;
 mod openspec;
@@ -39,6 +43,7 @@ mod passes_json;
 mod plan;
 mod recognize;
 mod run_list;
+mod sequence;
 mod spec_kit;
 mod task_master;
 mod ticks;

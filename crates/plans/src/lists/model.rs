@@ -50,10 +50,10 @@ impl TaskList {
 
     /// The ids of all that a task waits for.
     pub fn depends_of<'a>(&'a self, task: &'a ListTask) -> impl Iterator<Item = &'a str> {
-        let block = task.block.iter().flat_map(|block| block.positions());
-        let block = block.filter_map(|at| self.tasks.get(*at as usize));
-        let block = block.map(|before| before.id.as_str());
-        block.chain(task.depends.iter().map(String::as_str))
+        let blocks = TaskBlock::all_positions(&task.blocks).into_iter();
+        let blocks = blocks.filter_map(|at| self.tasks.get(at as usize));
+        let blocks = blocks.map(|before| before.id.as_str());
+        blocks.chain(task.depends.iter().map(String::as_str))
     }
 
     pub(super) fn warn(&mut self, line: u32, message: impl Into<String>) {
@@ -85,11 +85,11 @@ pub struct ListTask {
     /// What stands under it.
     pub body: String,
     pub status: TaskStatus,
-    /// What must be done first, by id; [`TaskList::depends_of`] has those of the block too.
+    /// What must be done first, by id; [`TaskList::depends_of`] has those of the blocks too.
     pub depends: Vec<String>,
     /// Tasks that must all be done first, shared by all who wait for them: with an edge for each pair,
     /// two phases of a thousand tasks would have a million.
-    pub block: Option<TaskBlock>,
+    pub blocks: Vec<TaskBlock>,
     /// What it waits for and what is not in the list.
     pub unknown: Vec<String>,
     /// The file says that it may be left out.

@@ -1,10 +1,10 @@
 //! `tasks.md` of an OpenSpec change: numbered boxes, one after the other.
 
 use super::boxes::{Document, dedent};
+use super::file_order::chain;
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::TaskList;
-use super::order::chain;
 use super::spec_kit;
 
 pub(super) fn read(text: &str) -> TaskList {

@@ -2,87 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::blocks::{FinishedRuns, RunPart, TaskBlock, TaskWaits};
+use super::blocks::{FinishedRuns, RunPart, TaskWaits};
 use super::cycles::{break_cycles, break_group_cycles};
+use super::id_ranges::{IdNumbers, IdRange, NamedIds};
 use super::model::{ListTask, TaskList};
-
-/// What the next task waits for, while a file is read from top to bottom.
-///
-/// A task waits for the run of parallel tasks before it, or else for the task before it; a parallel
-/// task waits for what came before its run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FileOrder {
-    /// What a task that runs alone waits for.
-    tail: RunPart,
-    /// What a parallel task waits for.
-    base: RunPart,
-    in_run: bool,
-}
-
-impl FileOrder {
-    /// Begins behind other tasks.
-    pub(super) fn after(tasks: RunPart) -> Self {
-        Self {
-            tail: tasks.clone(),
-            base: tasks,
-            in_run: false,
-        }
-    }
-
-    /// Everything so far is done before anything that follows.
-    pub(super) fn barrier(&mut self) {
-        self.base = self.tail.clone();
-        self.in_run = false;
-    }
-
-    /// The next task; answers what it waits for.
-    pub(super) fn next(&mut self, task: usize, parallel: bool) -> RunPart {
-        self.next_as(vec![task as u32], parallel)
-    }
-
-    /// The next tasks, as one.
-    pub(super) fn next_as(&mut self, ends: Vec<u32>, parallel: bool) -> RunPart {
-        if !parallel {
-            let before = std::mem::replace(&mut self.tail, RunPart::of(ends));
-            self.barrier();
-            return before;
-        }
-        match self.in_run {
-            true => self.tail.extend(ends),
-            false => self.tail = RunPart::of(ends),
-        }
-        self.in_run = true;
-        self.base.clone()
-    }
-
-    /// What is done when all of it is.
-    pub(super) fn end(self) -> Vec<u32> {
-        self.tail.to_vec()
-    }
-
-    /// What the next task would wait for.
-    pub(super) fn entrance(&self, parallel: bool) -> RunPart {
-        match parallel {
-            true => self.base.clone(),
-            false => self.tail.clone(),
-        }
-    }
-}
-
-/// Of blocks, so much is copied for tasks that wait for later ones. Nobody writes a list that needs
-/// more; past it such a dependency is left out.
-const MOST_COPIED: usize = 2_000_000;
+use super::sequence::{LostDependency, PlacedTask, sequence};
 
 /// What each task of a list waits for, while that is found out.
 pub(super) struct ListOrder {
+    /// By the order of the file.
     waits: Vec<TaskWaits>,
     /// What was set while runs could still grow.
     set: Vec<(usize, RunPart)>,
-    /// Positions that were copied for tasks that wait for later ones.
-    copied: usize,
+    /// By what their texts name.
+    named: Vec<TaskWaits>,
     places: HashMap<String, u32>,
+    /// Ranges of ids that a task has beside its own.
+    ranges: Vec<(IdRange, u32)>,
     /// Ids of what nobody is to do: whoever names them waits for nothing.
     gone: HashSet<String>,
+    gone_ranges: Vec<NamedIds>,
+    /// All of these by number, where ranges are named.
+    numbers: Option<IdNumbers>,
 }
 
 impl ListOrder {
@@ -92,23 +33,37 @@ impl ListOrder {
         Self {
             waits: vec![TaskWaits::default(); list.tasks.len()],
             set: Vec::new(),
-            copied: 0,
+            named: vec![TaskWaits::default(); list.tasks.len()],
             places: all.map(|(task, at)| (task.id.clone(), at)).collect(),
+            ranges: Vec::new(),
             gone: HashSet::new(),
+            gone_ranges: Vec::new(),
+            numbers: None,
         }
     }
 
     /// The same, where these were left out.
-    pub(super) fn without(list: &TaskList, gone: HashSet<String>) -> Self {
-        Self {
-            gone,
-            ..Self::new(list)
+    pub(super) fn without(list: &TaskList, gone: impl IntoIterator<Item = NamedIds>) -> Self {
+        let mut order = Self::new(list);
+        for ids in gone {
+            match ids {
+                NamedIds::One(id) => {
+                    order.gone.insert(id);
+                }
+                range @ NamedIds::Range(_) => order.gone_ranges.push(range),
+            }
         }
+        order
     }
 
-    /// Another name of a task.
-    pub(super) fn add_name(&mut self, id: String, at: usize) {
-        self.places.entry(id).or_insert(at as u32);
+    /// Other names of a task.
+    pub(super) fn add_names(&mut self, ids: NamedIds, at: usize) {
+        match ids {
+            NamedIds::One(id) => {
+                self.places.entry(id).or_insert(at as u32);
+            }
+            NamedIds::Range(range) => self.ranges.push((range, at as u32)),
+        }
     }
 
     /// Whether nobody is to do it.
@@ -127,61 +82,103 @@ impl ListOrder {
     }
 
     /// The same, some of them one by one.
-    pub(super) fn set_with(&mut self, at: usize, block: Option<TaskBlock>, tasks: Vec<u32>) {
-        self.waits[at] = TaskWaits { block, tasks };
+    pub(super) fn set_waits(&mut self, at: usize, waits: TaskWaits) {
+        self.waits[at] = waits;
     }
 
     /// From here on no run grows.
     fn settle(&mut self) {
         let mut finished = FinishedRuns::default();
         for (at, part) in std::mem::take(&mut self.set) {
-            self.waits[at] = match finished.block(&part) {
-                Ok(block) => TaskWaits {
-                    block: Some(block),
-                    tasks: Vec::new(),
-                },
-                Err(one) => TaskWaits::after(one.into_iter().collect()),
-            };
+            let waits = &mut self.waits[at];
+            *waits = TaskWaits::default();
+            match finished.block(&part) {
+                Ok(block) => waits.blocks.push(block),
+                Err(one) => waits.tasks.extend(one),
+            }
+        }
+        for (waits, named) in self.waits.iter_mut().zip(std::mem::take(&mut self.named)) {
+            named.tasks.into_iter().for_each(|task| waits.add(task));
+            let blocks = named.blocks.into_iter();
+            blocks.for_each(|block| waits.add_block(block));
         }
     }
 
-    /// Adds dependencies that the text names. Where one names a task further down, it holds and the
-    /// order of the file does not; ids that are not in the list are kept apart.
-    pub(super) fn add_named(&mut self, list: &mut TaskList, named: Vec<(String, Vec<String>)>) {
-        self.settle();
-        for (id, on) in named {
-            let Some(at) = self.place(&id) else {
-                continue;
-            };
-            for wanted in on.into_iter().filter(|wanted| *wanted != id) {
-                match self.place(&wanted) {
-                    Some(other) if other == at => {}
-                    Some(other) => self.add_one(list, at, other),
-                    None if self.is_gone(&wanted) => {}
-                    None => hold(list, at, wanted),
+    /// Takes down what the texts name, by position. Ids that are not in the list are kept apart.
+    pub(super) fn name(
+        &mut self,
+        list: &mut TaskList,
+        named: impl IntoIterator<Item = Vec<NamedIds>>,
+    ) {
+        for (named, at) in named.into_iter().zip(0..) {
+            for ids in named {
+                match ids {
+                    NamedIds::One(id) => self.name_one(list, at, id),
+                    NamedIds::Range(range) => self.name_range(list, at, &range),
                 }
             }
         }
     }
 
-    fn add_one(&mut self, list: &mut TaskList, at: u32, other: u32) {
-        if other > at && self.copied >= MOST_COPIED {
-            let (task, on) = (&list.tasks[at as usize], &list.tasks[other as usize].id);
-            let (id, line) = (&task.id, task.line);
-            let message = format!(
-                "task `{id}` depends on `{on}`, which stands further down, like too many others: \
-                 `{id}` does not wait for `{on}`"
-            );
-            list.warn(line, message);
-            return;
+    fn name_one(&mut self, list: &mut TaskList, at: u32, id: String) {
+        let has_ranges = !self.ranges.is_empty() || !self.gone_ranges.is_empty();
+        let found = match self.place(&id) {
+            Some(place) => Some(Some(place)),
+            None if self.is_gone(&id) => Some(None),
+            None if has_ranges => self.numbers().get(&id),
+            None => None,
+        };
+        match found {
+            Some(Some(other)) if other == at => {}
+            Some(Some(other)) => self.named[at as usize].add(other),
+            Some(None) => {}
+            None => hold(list, at, id),
         }
-        if other > at {
-            self.forward(list, at, other);
+    }
+
+    fn name_range(&mut self, list: &mut TaskList, at: u32, range: &IdRange) {
+        let found = self.numbers().tasks_in(range);
+        let waits = &mut self.named[at as usize];
+        for block in found.blocks.iter().flat_map(|block| block.without(at)) {
+            waits.add_block(block);
         }
-        let waits = &mut self.waits[at as usize];
-        if !waits.contains(other) {
-            waits.tasks.push(other);
+        if let Some(missing) = found.missing {
+            hold(list, at, missing);
         }
+    }
+
+    fn numbers(&mut self) -> &mut IdNumbers {
+        let Self {
+            numbers,
+            places,
+            ranges,
+            gone,
+            gone_ranges,
+            ..
+        } = self;
+        numbers.get_or_insert_with(|| {
+            let mut numbers = IdNumbers::default();
+            places.iter().for_each(|(id, at)| numbers.add(id, *at));
+            ranges
+                .iter()
+                .for_each(|(range, at)| numbers.add_range(range, *at));
+            let gone = gone.iter().map(|id| NamedIds::One(id.clone()));
+            gone.chain(gone_ranges.iter().cloned())
+                .for_each(|ids| numbers.add_gone(&ids));
+            numbers
+        })
+    }
+
+    /// The order of the file, but for tasks that name later ones: what they name holds.
+    pub(super) fn sequence(&mut self, list: &mut TaskList) -> Vec<PlacedTask> {
+        let (placed, lost) = sequence(list, &mut self.named);
+        for lost in lost {
+            warn_of_circle(list, lost);
+        }
+        for (waits, at) in self.named.iter().zip(0..) {
+            warn_of_later(list, at, waits);
+        }
+        placed
     }
 
     /// Adds dependencies of tasks that stand in no order: each may wait for any other.
@@ -191,54 +188,10 @@ impl ListOrder {
                 continue;
             };
             for wanted in on.into_iter().filter(|wanted| *wanted != id) {
-                let Some(other) = self.place(&wanted) else {
-                    hold(list, at, wanted);
-                    continue;
-                };
-                let waits = &mut self.waits[at as usize];
-                if !waits.contains(other) {
-                    waits.tasks.push(other);
+                match self.place(&wanted) {
+                    Some(other) => self.named[at as usize].add(other),
+                    None => hold(list, at, wanted),
                 }
-            }
-        }
-    }
-
-    /// The task at `at` waits for one further down: whoever waited for it by the order of the file, up
-    /// to that one, waits for what it waited for.
-    fn forward(&mut self, list: &mut TaskList, at: u32, wanted: u32) {
-        let (id, line) = (&list.tasks[at as usize].id, list.tasks[at as usize].line);
-        let message = format!(
-            "task `{id}` depends on `{}`, which stands further down: it is done after it",
-            list.tasks[wanted as usize].id
-        );
-        list.warn(line, message);
-        let before: Vec<u32> = self.waits[at as usize].iter().collect();
-        self.copied += before.len() + (wanted - at) as usize;
-        // Tasks of one block stay tasks of one block.
-        let mut last: Option<(TaskBlock, TaskWaits)> = None;
-        for waits in &mut self.waits[at as usize + 1..=wanted as usize] {
-            if let (Some(block), Some((old, new))) = (&waits.block, &last)
-                && block.key() == old.key()
-            {
-                let own = std::mem::take(&mut waits.tasks);
-                *waits = new.clone();
-                for task in own.into_iter().filter(|task| *task != at) {
-                    push_new(waits, task);
-                }
-                continue;
-            }
-            if waits.holds_in_block(at)
-                && let Some(old) = waits.block.take()
-            {
-                let rest = old.positions().iter().filter(|task| **task != at);
-                let new = TaskWaits::after(rest.chain(&before).copied().collect());
-                self.copied += old.positions().len() + before.len();
-                let own = std::mem::replace(waits, new.clone()).tasks;
-                own.into_iter().for_each(|task| push_new(waits, task));
-                last = Some((old, new));
-            } else if let Some(found) = waits.tasks.iter().position(|task| *task == at) {
-                waits.tasks.remove(found);
-                before.iter().for_each(|task| push_new(waits, *task));
             }
         }
     }
@@ -265,13 +218,9 @@ impl ListOrder {
         }
     }
 
-    fn cut(&mut self, list: &mut TaskList, at: u32, on: u32) {
-        self.waits[at as usize].remove(on);
-        let (task, on) = (&list.tasks[at as usize], &list.tasks[on as usize]);
-        let (id, on, line) = (&task.id, &on.id, task.line);
-        let message =
-            format!("task `{id}` and `{on}` depend on each other: `{id}` does not wait for `{on}`");
-        list.warn(line, message);
+    fn cut(&mut self, list: &mut TaskList, task: u32, on: u32) {
+        self.waits[task as usize].remove(on);
+        warn_of_circle(list, LostDependency { task, on, more: 0 });
     }
 
     fn store(&self, list: &mut TaskList, at: usize) {
@@ -280,13 +229,50 @@ impl ListOrder {
         let depends = waits.tasks.iter().map(id).collect();
         let task = &mut list.tasks[at];
         task.depends = depends;
-        task.block.clone_from(&waits.block);
+        task.blocks.clone_from(&waits.blocks);
     }
 }
 
-fn push_new(waits: &mut TaskWaits, task: u32) {
-    if !waits.contains(task) {
-        waits.tasks.push(task);
+fn warn_of_circle(list: &mut TaskList, lost: LostDependency) {
+    let (task, on) = (
+        &list.tasks[lost.task as usize],
+        &list.tasks[lost.on as usize],
+    );
+    let (id, on, line) = (&task.id, &on.id, task.line);
+    let more = match lost.more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "task `{id}` and `{on}`{more} depend on each other: `{id}` does not wait for `{on}`{more}"
+    );
+    list.warn(line, message);
+}
+
+/// Says that a task comes behind later ones: of each block the first of these.
+fn warn_of_later(list: &mut TaskList, at: u32, waits: &TaskWaits) {
+    let blocks = waits.blocks.iter().filter_map(|block| block.behind(at));
+    let single = waits.tasks.iter().copied().filter(|on| *on > at);
+    let later: Vec<(u32, usize)> = blocks.chain(single.map(|on| (on, 0))).collect();
+    if later.is_empty() {
+        return;
+    }
+    let (id, line) = (
+        list.tasks[at as usize].id.clone(),
+        list.tasks[at as usize].line,
+    );
+    for (on, more) in later {
+        let on = &list.tasks[on as usize].id;
+        let message = match more {
+            0 => format!(
+                "task `{id}` depends on `{on}`, which stands further down: it is done after it"
+            ),
+            _ => format!(
+                "task `{id}` depends on `{on}` and {more} more, which stand further down: it is \
+                 done after them"
+            ),
+        };
+        list.warn(line, message);
     }
 }
 
@@ -301,41 +287,4 @@ fn hold(list: &mut TaskList, at: u32, wanted: String) {
         format!("task `{id}` depends on `{wanted}`, which is not in the list: it is held");
     list.warn(*line, message);
     list.tasks[at as usize].unknown.push(wanted);
-}
-
-/// Every task waits for the one before it.
-pub(super) fn chain(list: &mut TaskList) {
-    let mut before: Option<String> = None;
-    for task in list.tasks.iter_mut().filter(|task| !task.container) {
-        task.depends = before.iter().cloned().collect();
-        if !task.optional {
-            before = Some(task.id.clone());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parallel_tasks_wait_for_what_came_before_their_run() {
-        let mut order = FileOrder::default();
-        let table: [(usize, bool, &[u32]); 5] = [
-            (0, false, &[]),
-            (1, true, &[0]),
-            (2, true, &[0]),
-            (3, false, &[1, 2]),
-            (4, false, &[3]),
-        ];
-        for (task, parallel, expected) in table {
-            assert_eq!(order.next(task, parallel).to_vec(), expected, "{task}");
-        }
-        order.next(5, true);
-        order.barrier();
-        assert_eq!(order.next(6, true).to_vec(), [5]);
-        assert_eq!(order.next(7, true).to_vec(), [5]);
-        order.barrier();
-        assert_eq!(order.next(8, true).to_vec(), [6, 7]);
-    }
 }

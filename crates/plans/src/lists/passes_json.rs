@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use super::file_order::{FileOrder, chain};
 use super::format::ListFormat;
 use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListGate, ListTask, Mark, TaskList};
-use super::order::{FileOrder, ListOrder, chain};
+use super::order::ListOrder;
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::asides::Asides;
 use super::boxes::{CheckBox, Document, Item, check_box, heading_box, struck};
+use super::file_order::chain;
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
-use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::LineKind;
 use crate::roadmap::task_heading::{loose_task_heading, numbered_heading, task_heading};

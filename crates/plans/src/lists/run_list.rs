@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::blocks::BlockTable;
+use super::block_table::BlockTable;
 use super::model::{ListOptions, ListTask, TaskList};
 use crate::graph::{Dependency, Joint, TaskGraph, TaskIx, TaskNode, TaskStatus};
 use descartes_text::finding::{self, Finding, Place};
@@ -89,8 +89,7 @@ struct RunGraph<'a> {
 
 impl<'a> RunGraph<'a> {
     fn of(list: &'a TaskList, options: ListOptions) -> Self {
-        let blocks = list.tasks.iter().filter_map(|task| task.block.as_ref());
-        let blocks = BlockTable::new(blocks);
+        let blocks = BlockTable::new(list.tasks.iter().flat_map(|task| &task.blocks));
         let mut passed = HashMap::new();
         let mut next = 0;
         let mut vertices = Vec::with_capacity(list.tasks.len());
@@ -116,10 +115,10 @@ impl<'a> RunGraph<'a> {
 
     /// Blocks, then tasks that are passed over.
     fn joints(&self) -> Vec<Joint> {
-        let blocks = self.blocks.rows.iter().map(|(shorter, more)| {
+        let blocks = self.blocks.rows.iter().map(|row| {
             let mut joint = Joint::default();
-            joint.joints.extend(shorter.map(|shorter| shorter as u32));
-            for at in more.iter() {
+            joint.joints.extend(row.rows.iter().map(|row| *row as u32));
+            for at in row.tasks.iter() {
                 match self.vertices[*at as usize] {
                     RunVertex::Task(task) => joint.tasks.push(task),
                     RunVertex::Joint(other) => joint.joints.push(other),
@@ -154,10 +153,8 @@ impl<'a> RunGraph<'a> {
 
     /// The joints that a task waits for.
     fn joints_of(&self, task: &ListTask) -> Vec<u32> {
-        let block = task
-            .block
-            .as_ref()
-            .and_then(|block| self.blocks.number(block));
+        let blocks = task.blocks.iter();
+        let blocks = blocks.filter_map(|block| self.blocks.number(block));
         let passed = task
             .depends
             .iter()
@@ -166,11 +163,7 @@ impl<'a> RunGraph<'a> {
             RunVertex::Joint(joint) => Some(joint),
             RunVertex::Task(_) => None,
         });
-        block
-            .map(|block| block as u32)
-            .into_iter()
-            .chain(passed)
-            .collect()
+        blocks.map(|row| row as u32).chain(passed).collect()
     }
 
     fn node(&self, task: &ListTask) -> TaskNode {

@@ -3,18 +3,22 @@
 use std::collections::HashSet;
 
 use super::boxes::{Document, Heading, Item};
+use super::file_order::FileOrder;
 use super::format::ListFormat;
+use super::id_ranges::{IdNumbers, NamedIds};
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListOptions, TaskList};
-use super::named_edges::{named_edges, range};
-use super::order::{FileOrder, ListOrder};
+use super::named_edges::named_edges;
+use super::order::ListOrder;
+use super::sequence::PlacedTask;
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let mut doc = Document::read(text, name);
     let mut list = TaskList::new(ListFormat::SpecKit);
     list.findings.clone_from(&doc.findings);
     leave_out_labels(&mut doc, &mut list);
-    let mut gone = doc.leave_out_struck(&mut list);
+    let gone = doc.leave_out_struck(&mut list).into_iter();
+    let mut gone: Vec<NamedIds> = gone.map(NamedIds::One).collect();
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows: Vec<TaskPlace> = Vec::new();
@@ -58,13 +62,12 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let mut order = ListOrder::without(&list, gone);
     for (at, task) in list.tasks.iter().enumerate() {
         let inside = covered(&task.id).into_iter();
-        inside.for_each(|id| order.add_name(id, at));
+        inside.for_each(|ids| order.add_names(ids, at));
     }
-    set_order(&mut order, &list, &rows, options);
-    let named = list.tasks.iter().zip(rows);
-    let named = named.map(|(task, row)| (task.id.clone(), row.named));
-    let named = named.collect();
-    order.add_named(&mut list, named);
+    let named = rows.iter_mut().map(|row| std::mem::take(&mut row.named));
+    order.name(&mut list, named);
+    let placed = order.sequence(&mut list);
+    set_order(&mut order, &list, &rows, &placed, options);
     order.finish(&mut list);
     list
 }
@@ -89,7 +92,7 @@ struct TaskPlace {
     group: Vec<usize>,
     story: Option<String>,
     parallel: bool,
-    named: Vec<String>,
+    named: Vec<NamedIds>,
 }
 
 fn group_of(doc: &Document<'_>, item: &Item<'_>) -> Vec<usize> {
@@ -110,6 +113,8 @@ struct Mentions {
     shows: Vec<bool>,
     /// Every id that a box begins with.
     ids: HashSet<String>,
+    /// The same by number.
+    numbers: IdNumbers,
 }
 
 impl Mentions {
@@ -119,13 +124,16 @@ impl Mentions {
             let shown = ["example", "opportunit"];
             text.contains("parallel") && shown.iter().any(|word| text.contains(word))
         };
+        let ids = doc.items.iter().filter_map(|item| item.id.clone());
+        let ids: HashSet<String> = ids.collect();
+        let mut numbers = IdNumbers::default();
+        if ids.iter().any(|id| id.contains("-T")) {
+            ids.iter().for_each(|id| numbers.add(id, 0));
+        }
         Self {
             shows: doc.headings.iter().map(shows).collect(),
-            ids: doc
-                .items
-                .iter()
-                .filter_map(|item| item.id.clone())
-                .collect(),
+            ids,
+            numbers,
         }
     }
 
@@ -136,12 +144,15 @@ impl Mentions {
         }
         let id = item.id.as_ref()?;
         let mut inside = covered(id).into_iter();
-        let other = inside.find(|one| one != id && self.ids.contains(one))?;
+        let other = inside.find_map(|ids| match ids {
+            NamedIds::One(one) => Some(one).filter(|one| one != id && self.ids.contains(one)),
+            NamedIds::Range(range) => self.numbers.first_in(&range),
+        })?;
         Some(format!("it sums up tasks such as {other}"))
     }
 }
 
-fn named(doc: &Document<'_>, item: &Item<'_>, written: &HashSet<String>) -> Vec<String> {
+fn named(doc: &Document<'_>, item: &Item<'_>, written: &HashSet<String>) -> Vec<NamedIds> {
     let above = item.under.iter().map(|at| doc.headings[*at]);
     let above = above.filter(|heading| heading.level >= 3);
     let mut all = named_edges(item.title, id_length);
@@ -150,9 +161,12 @@ fn named(doc: &Document<'_>, item: &Item<'_>, written: &HashSet<String>) -> Vec<
         all.extend(named_edges(heading.text, id_length));
     }
     // `T001-Based` in a sentence speaks of `T001`.
-    let known = |id: String| match (written.contains(&id), short(&id)) {
-        (false, Some(short)) if written.contains(short) => short.to_owned(),
-        _ => id,
+    let known = |ids: NamedIds| match &ids {
+        NamedIds::One(id) if !written.contains(id) => {
+            let short = short(id).filter(|short| written.contains(*short));
+            short.map_or(ids.clone(), |short| NamedIds::One(short.to_owned()))
+        }
+        _ => ids,
     };
     all.into_iter().map(known).collect()
 }
@@ -166,19 +180,28 @@ fn short(id: &str) -> Option<&str> {
 
 /// Phases one after the other; in a phase its groups, and in these runs of `[P]` together. With
 /// `--stories` the phases of stories run side by side.
-fn set_order(order: &mut ListOrder, list: &TaskList, rows: &[TaskPlace], options: ListOptions) {
-    let phases = phases(rows);
+fn set_order(
+    order: &mut ListOrder,
+    list: &TaskList,
+    rows: &[TaskPlace],
+    placed: &[PlacedTask],
+    options: ListOptions,
+) {
+    let place = |placed: &PlacedTask| &rows[placed.beside];
     let mut outer = FileOrder::default();
-    for (at, phase) in phases.iter().enumerate() {
-        let is_story = options.stories && is_story(&rows[phase.clone()]);
-        let beside = at > 0 && is_story && is_story_at(rows, &phases, at - 1);
-        if !beside {
+    let mut after_story = false;
+    for phase in placed.chunk_by(|one, next| place(one).phase == place(next).phase) {
+        let has_story = |placed: &PlacedTask| place(placed).story.is_some();
+        let is_story = phase.iter().all(has_story);
+        if !(options.stories && is_story && after_story) {
             outer.barrier();
         }
-        let mut inner = FileOrder::after(outer.entrance(is_story));
+        after_story = is_story;
+        let mut inner = FileOrder::after(outer.entrance(options.stories && is_story));
         let mut group = None;
-        for at in phase.clone() {
-            if group.replace(&rows[at].group) != Some(&rows[at].group) {
+        for placed in phase {
+            let (at, here) = (placed.at, &place(placed).group);
+            if group.replace(here) != Some(here) {
                 inner.barrier();
             }
             let before = match list.tasks[at].optional {
@@ -187,31 +210,8 @@ fn set_order(order: &mut ListOrder, list: &TaskList, rows: &[TaskPlace], options
             };
             order.set(at, before);
         }
-        let end = inner.end();
-        outer.next_as(end, is_story);
+        outer.next_as(inner.end(), options.stories && is_story);
     }
-}
-
-fn is_story(rows: &[TaskPlace]) -> bool {
-    !rows.is_empty() && rows.iter().all(|row| row.story.is_some())
-}
-
-fn is_story_at(rows: &[TaskPlace], phases: &[std::ops::Range<usize>], at: usize) -> bool {
-    phases
-        .get(at)
-        .is_some_and(|phase| is_story(&rows[phase.clone()]))
-}
-
-/// Runs of rows in one phase.
-fn phases(rows: &[TaskPlace]) -> Vec<std::ops::Range<usize>> {
-    let mut phases: Vec<std::ops::Range<usize>> = Vec::new();
-    for at in 0..rows.len() {
-        match phases.last_mut() {
-            Some(last) if rows[last.start].phase == rows[at].phase => last.end = at + 1,
-            _ => phases.push(at..at + 1),
-        }
-    }
-    phases
 }
 
 /// `T001`, in bold letters, in brackets and behind labels or not; `T001-T004` is one task.
@@ -260,11 +260,11 @@ fn behind_link(text: &str) -> &str {
 }
 
 /// The ids that one stands for: itself, or those of `T001-T004`.
-fn covered(id: &str) -> Vec<String> {
-    let mut all = vec![id.to_owned()];
+fn covered(id: &str) -> Vec<NamedIds> {
+    let mut all = vec![NamedIds::One(id.to_owned())];
     if let Some((first, last)) = id.split_once("-T") {
-        all.push(first.to_owned());
-        all.extend(range(first, &format!("T{last}")));
+        all.push(NamedIds::One(first.to_owned()));
+        all.push(NamedIds::up_to(first, &format!("T{last}")));
     }
     all
 }

@@ -47,7 +47,7 @@ pub(super) fn read(text: &str, tag: &str) -> TaskList {
     });
     let named = named.collect();
     let mut order = ListOrder::new(&list);
-    order.add_named(&mut list, named);
+    order.add_unordered(&mut list, named);
     order.finish(&mut list);
     list
 }

@@ -23,6 +23,6 @@ mod tokens;
 
 pub use build::{LoopSpecConfig, Part, PartSize, Spec, SpecFile, SpecSources, build};
 pub use plan::find_section;
-pub use task::{Delivered, DeliveredBlock, TaskText};
+pub use task::{Delivered, DeliveredBlocks, TaskText};
 pub use template::{TemplateError, check_template};
 pub use tokens::estimate_tokens;

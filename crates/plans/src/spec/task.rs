@@ -35,29 +35,29 @@ pub struct TaskText {
     pub part_of: Option<Delivered>,
     /// What was done before it.
     pub dependencies: Vec<Delivered>,
-    /// A whole block that was done before it.
-    pub block: Option<DeliveredBlock>,
+    /// Whole blocks that were done before it.
+    pub blocks: Option<DeliveredBlocks>,
 }
 
-/// Of a block, so many are named: the last ones.
+/// Of blocks, so many are named: the last ones.
 const BLOCK_NAMED: usize = 40;
 
 /// Many tasks that many others depend on, shared by these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeliveredBlock {
+pub struct DeliveredBlocks {
     /// All tasks of the list.
     pub all: Arc<[Delivered]>,
-    /// Those of the block.
-    pub block: TaskBlock,
+    /// Those of the blocks.
+    pub blocks: Vec<TaskBlock>,
 }
 
 impl TaskText {
-    /// Names the block's tasks one by one, as far as anybody would read them.
-    pub fn name_block(&mut self) {
-        let Some(DeliveredBlock { all, block }) = self.block.take() else {
+    /// Names the tasks of blocks one by one, as far as anybody would read them.
+    pub fn name_blocks(&mut self) {
+        let Some(DeliveredBlocks { all, blocks }) = self.blocks.take() else {
             return;
         };
-        let positions = block.positions();
+        let positions = TaskBlock::all_positions(&blocks);
         let more = positions.len().saturating_sub(BLOCK_NAMED);
         let named = positions[more..].iter();
         let named = named.filter_map(|at| all.get(*at as usize)).cloned();
@@ -97,9 +97,9 @@ impl TaskText {
                 files.join("\n")
             ));
         }
-        if self.block.is_some() {
+        if self.blocks.is_some() {
             let mut named = self.clone();
-            named.name_block();
+            named.name_blocks();
             return named.render();
         }
         if !self.dependencies.is_empty() {

@@ -111,10 +111,10 @@ fn odd_spec_kit_files_are_read_as_they_are_meant() {
         rows(&list),
         [
             "T001a todo",
-            "T002 todo after T001a T004",
+            "T002 todo after T004",
             "T003 todo after T001a",
             "T004 todo after T003 T001a",
-            "T003-2 todo after T004",
+            "T003-2 todo after T002",
             "T005 todo after T003-2",
         ]
     );

@@ -101,7 +101,7 @@ fn compare(list: &TaskList, options: ListOptions, picks: &[usize]) -> Result<(),
 /// Phases of tasks, some of them parallel, optional, for a person, or waiting for one that they name.
 fn spec_kit() -> impl Strategy<Value = String> {
     let task = (0_u8..10, 0_u8..12, 0_usize..40, 0_u8..3);
-    prop::collection::vec(task, 1..28).prop_map(|rows| {
+    prop::collection::vec(task, 1..48).prop_map(|rows| {
         let mut text = String::new();
         for (at, (kind, named, other, story)) in rows.into_iter().enumerate() {
             match kind {
@@ -117,6 +117,7 @@ fn spec_kit() -> impl Strategy<Value = String> {
             let rest = match named {
                 0 => format!(" (depends on T{:03})", other + 1),
                 1 => " (manual)".to_owned(),
+                3 => format!(" (depends on T{:03}-T{:03})", other / 2, other + 1),
                 _ => String::new(),
             };
             let label = if named == 2 { "[DEFERRED] " } else { "" };

@@ -137,24 +137,27 @@ fn state_of(status: TaskStatus) -> Option<&'static str> {
 
 /// Ids of all that a task waits for. Those of a block are kept once, and written with each task.
 struct Depends {
-    /// The ids of the list, and which of them the block has.
-    block: Option<(Rc<[String]>, TaskBlock)>,
+    /// The ids of the list, and which of them the blocks have.
+    ids: Rc<[String]>,
+    blocks: Vec<TaskBlock>,
     named: Vec<String>,
 }
 
 impl Depends {
     fn named(named: Vec<String>) -> Self {
-        Self { block: None, named }
+        Self {
+            ids: Rc::default(),
+            blocks: Vec::new(),
+            named,
+        }
     }
 }
 
 impl Serialize for Depends {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let block = self.block.iter().flat_map(|(ids, block)| {
-            let positions = block.positions().iter();
-            positions.filter_map(|at| ids.get(*at as usize))
-        });
-        serializer.collect_seq(block.chain(&self.named))
+        let blocks = TaskBlock::all_positions(&self.blocks).into_iter();
+        let blocks = blocks.filter_map(|at| self.ids.get(at as usize));
+        serializer.collect_seq(blocks.chain(&self.named))
     }
 }
 
@@ -230,7 +233,8 @@ impl Checked {
             status: task.progress(),
             state: state_of(task.status),
             depends: Depends {
-                block: task.block.clone().map(|block| (Rc::clone(&ids), block)),
+                ids: Rc::clone(&ids),
+                blocks: task.blocks.clone(),
                 named: task.depends.clone(),
             },
             optional: task.optional,

@@ -11,7 +11,7 @@ use descartes_plans::graph::{Plan, TaskId, TaskStatus};
 use descartes_plans::lists::{
     KnownTask, ListFile, ListFormat, ListOptions, ListTask, TaskList, criteria, story_section,
 };
-use descartes_plans::spec::{Delivered, DeliveredBlock, SpecFile, TaskText};
+use descartes_plans::spec::{Delivered, DeliveredBlocks, SpecFile, TaskText};
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
 use descartes_text::finding::{Finding, has_errors};
 use descartes_text::units::plural;
@@ -339,9 +339,9 @@ impl<'a> ListIndex<'a> {
         text.part_of = task.parent.as_deref().and_then(|parent| self.task(parent));
         let depends = task.depends.iter();
         text.dependencies = depends.filter_map(|on| self.task(on)).collect();
-        text.block = task.block.clone().map(|block| DeliveredBlock {
+        text.blocks = (!task.blocks.is_empty()).then(|| DeliveredBlocks {
             all: Arc::clone(&self.delivered),
-            block,
+            blocks: task.blocks.clone(),
         });
         TaskBrief {
             text,

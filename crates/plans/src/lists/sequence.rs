@@ -1,0 +1,284 @@
+//! The sequence in which a file's tasks are done, where some name tasks further down.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::block_table::BlockTable;
+use super::blocks::TaskWaits;
+use super::model::TaskList;
+
+/// A task in the sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlacedTask {
+    /// Its position in the list.
+    pub(super) at: usize,
+    /// The task whose phase and group it is done in: itself, unless it waits for a later one.
+    pub(super) beside: usize,
+}
+
+/// A dependency that closes a circle, and is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LostDependency {
+    pub(super) task: u32,
+    pub(super) on: u32,
+    /// So many more of the same range.
+    pub(super) more: usize,
+}
+
+/// The order of the file, in which a task that names later ones comes directly behind the last of them.
+pub(super) fn sequence(
+    list: &TaskList,
+    named: &mut [TaskWaits],
+) -> (Vec<PlacedTask>, Vec<LostDependency>) {
+    let all = named.iter().zip(0..);
+    let mut later = all.map(|(waits, at)| waits.last().is_some_and(|last| last > at));
+    if !later.any(|names_later| names_later) {
+        let all = (0..named.len()).map(|at| PlacedTask { at, beside: at });
+        return (all.collect(), Vec::new());
+    }
+    let mut sorter = Sorter::of(list, named);
+    while sorter.placed.len() < named.len() {
+        match sorter.ready.pop() {
+            Some(Reverse(task)) => sorter.place(task),
+            None => sorter.break_circle(named),
+        }
+    }
+    (sorter.placed, sorter.lost)
+}
+
+/// Vertices are tasks, then rows of blocks, then the ends of tasks with parts.
+struct Sorter {
+    tasks: u32,
+    /// What each vertex waits for, and who waits for it.
+    ahead: Vec<Vec<u32>>,
+    behind: Vec<Vec<u32>>,
+    /// How many of them are not done.
+    waiting: Vec<u32>,
+    is_done: Vec<bool>,
+    ready: BinaryHeap<Reverse<u32>>,
+    placed: Vec<PlacedTask>,
+    lost: Vec<LostDependency>,
+    /// The vertex of each block that a task waits for.
+    blocks: Vec<Vec<u32>>,
+}
+
+impl Sorter {
+    fn of(list: &TaskList, named: &[TaskWaits]) -> Self {
+        let table = BlockTable::new(named.iter().flat_map(|waits| &waits.blocks));
+        let tasks = named.len();
+        let ends = Ends::of(list, tasks + table.rows.len());
+        let mut sorter = Self {
+            tasks: tasks as u32,
+            ahead: vec![Vec::new(); ends.vertices],
+            behind: vec![Vec::new(); ends.vertices],
+            waiting: vec![0; ends.vertices],
+            is_done: vec![false; ends.vertices],
+            ready: BinaryHeap::new(),
+            placed: Vec::with_capacity(tasks),
+            lost: Vec::new(),
+            blocks: vec![Vec::new(); tasks],
+        };
+        let row_vertex = |row: usize| (tasks + row) as u32;
+        for (row, at) in table.rows.iter().zip(tasks as u32..) {
+            row.tasks
+                .iter()
+                .for_each(|on| sorter.add(at, ends.end(*on)));
+            row.rows
+                .iter()
+                .for_each(|on| sorter.add(at, row_vertex(*on)));
+        }
+        for at in (0..tasks as u32).filter(|at| !list.tasks[*at as usize].container) {
+            let above = ends.with_parents(at);
+            for task in &above {
+                let waits = &named[*task as usize];
+                let single = waits.tasks.iter().filter(|on| !above.contains(on));
+                single.for_each(|on| sorter.add(at, ends.end(*on)));
+                let rows = waits.blocks.iter().filter_map(|block| table.number(block));
+                rows.for_each(|row| sorter.add(at, row_vertex(row)));
+            }
+        }
+        for (at, waits) in named.iter().enumerate() {
+            let rows = waits.blocks.iter().filter_map(|block| table.number(block));
+            sorter.blocks[at] = rows.map(row_vertex).collect();
+        }
+        for (at, parent) in ends.parents.iter().enumerate() {
+            if let Some(parent) = parent {
+                sorter.add(ends.end(*parent), ends.end(at as u32));
+            }
+        }
+        let free = (0..ends.vertices as u32).filter(|at| sorter.waiting[*at as usize] == 0);
+        for vertex in free.collect::<Vec<u32>>() {
+            sorter.free(vertex);
+        }
+        sorter
+    }
+
+    fn add(&mut self, vertex: u32, on: u32) {
+        self.ahead[vertex as usize].push(on);
+        self.behind[on as usize].push(vertex);
+        self.waiting[vertex as usize] += 1;
+    }
+
+    /// A vertex that waits for nothing more: a task takes its turn, anything else is done at once.
+    fn free(&mut self, vertex: u32) {
+        match vertex < self.tasks {
+            true => self.ready.push(Reverse(vertex)),
+            false => self.finish(vertex),
+        }
+    }
+
+    fn finish(&mut self, vertex: u32) {
+        let mut open = vec![vertex];
+        while let Some(vertex) = open.pop() {
+            self.is_done[vertex as usize] = true;
+            for at in 0..self.behind[vertex as usize].len() {
+                let after = self.behind[vertex as usize][at];
+                let left = &mut self.waiting[after as usize];
+                // One that was placed to break a circle waits no more.
+                *left = left.saturating_sub(1);
+                if *left > 0 || self.is_done[after as usize] {
+                    continue;
+                }
+                match after < self.tasks {
+                    true => self.ready.push(Reverse(after)),
+                    false => open.push(after),
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, task: u32) {
+        if self.is_done[task as usize] {
+            return;
+        }
+        let at = task as usize;
+        let beside = match self.placed.last() {
+            Some(last) if last.beside > at => last.beside,
+            _ => at,
+        };
+        self.placed.push(PlacedTask { at, beside });
+        self.finish(task);
+    }
+
+    /// Leaves out a dependency of the first task in a circle; one that is a part of others may have its
+    /// dependency from these, and is just placed.
+    fn break_circle(&mut self, named: &mut [TaskWaits]) {
+        let circle = self.circle();
+        let first = (0..circle.len()).filter(|at| circle[*at] < self.tasks);
+        let Some(first) = first.min_by_key(|at| circle[*at]) else {
+            let open = (0..self.tasks).find(|task| !self.is_done[*task as usize]);
+            return open.into_iter().for_each(|task| self.place(task));
+        };
+        let (task, next) = (circle[first], circle[(first + 1) % circle.len()]);
+        let waits = &mut named[task as usize];
+        let mut lost: Option<LostDependency> = None;
+        let mut lose = |on: u32| match &mut lost {
+            Some(lost) => lost.more += 1,
+            None => lost = Some(LostDependency { task, on, more: 0 }),
+        };
+        if next < self.tasks {
+            waits.tasks.retain(|on| *on != next);
+            lose(next);
+        }
+        let rows = std::mem::take(&mut self.blocks[task as usize]);
+        for (block, row) in std::mem::take(&mut waits.blocks).into_iter().zip(rows) {
+            if row != next {
+                self.blocks[task as usize].push(row);
+                waits.blocks.push(block);
+                continue;
+            }
+            let is_done = |on: u32| self.is_done[on as usize];
+            let open = block.positions().iter().filter(|on| !is_done(**on));
+            open.for_each(|on| lose(*on));
+            // What is left is done: nobody has to look at it again here.
+            if let Some(left) = block.filtered(is_done) {
+                self.blocks[task as usize].push(u32::MAX);
+                waits.blocks.push(left);
+            }
+        }
+        match lost {
+            Some(lost) => {
+                self.lost.push(lost);
+                let ahead = &mut self.ahead[task as usize];
+                let edges = ahead.iter().filter(|on| **on == next).count() as u32;
+                ahead.retain(|on| *on != next);
+                self.behind[next as usize].retain(|after| *after != task);
+                self.waiting[task as usize] -= edges;
+                if self.waiting[task as usize] == 0 {
+                    self.free(task);
+                }
+            }
+            None => self.place(task),
+        }
+    }
+
+    /// Vertices that wait for each other, each for the next; nothing is ready.
+    fn circle(&self) -> Vec<u32> {
+        let open = |vertex: &u32| !self.is_done[*vertex as usize];
+        let mut path: Vec<u32> = (0..self.tasks).find(open).into_iter().collect();
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        while let Some(last) = path.last().copied() {
+            if let Some(at) = places.insert(last, path.len() - 1) {
+                path.pop();
+                return path.split_off(at);
+            }
+            match self.ahead[last as usize].iter().copied().find(open) {
+                Some(on) => path.push(on),
+                None => return Vec::new(),
+            }
+        }
+        path
+    }
+}
+
+/// Where tasks with parts end.
+struct Ends {
+    parents: Vec<Option<u32>>,
+    /// The vertex that stands for all parts of each task that has some.
+    ends: HashMap<u32, u32>,
+    vertices: usize,
+}
+
+impl Ends {
+    fn of(list: &TaskList, first: usize) -> Self {
+        let mut ends = HashMap::new();
+        let mut vertices = first;
+        if !list.tasks.iter().any(|task| task.container) {
+            let parents = vec![None; list.tasks.len()];
+            return Self {
+                parents,
+                ends,
+                vertices,
+            };
+        }
+        let places: HashMap<&str, u32> = {
+            let all = list.tasks.iter().zip(0..);
+            all.map(|(task, at)| (task.id.as_str(), at)).collect()
+        };
+        for (task, at) in list.tasks.iter().zip(0..) {
+            if task.container {
+                ends.insert(at, vertices as u32);
+                vertices += 1;
+            }
+        }
+        let parent = |parent: &str| places.get(parent).copied();
+        let parents = list.tasks.iter();
+        let parents = parents.map(|task| task.parent.as_deref().and_then(parent));
+        Self {
+            parents: parents.collect(),
+            ends,
+            vertices,
+        }
+    }
+
+    /// The vertex that is done when a task is.
+    fn end(&self, task: u32) -> u32 {
+        self.ends.get(&task).copied().unwrap_or(task)
+    }
+
+    /// A task and those that it is a part of.
+    fn with_parents(&self, task: u32) -> Vec<u32> {
+        let chain = std::iter::successors(Some(task), |at| self.parents[*at as usize]);
+        chain.take(self.parents.len()).collect()
+    }
+}
