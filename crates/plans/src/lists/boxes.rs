@@ -77,6 +77,11 @@ pub(super) struct Item<'a> {
 }
 
 impl Item<'_> {
+    /// Whether nobody is to do it.
+    pub(super) fn is_struck(&self) -> bool {
+        self.struck
+    }
+
     /// The change that ticks it and its steps.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let all = std::iter::once(&self.checkbox).chain(&self.steps);
@@ -117,8 +122,18 @@ pub(super) type ReadName = fn(&str) -> Option<(String, &str)>;
 impl<'a> Document<'a> {
     /// Reads a text; `name` finds the name at the start of a box's text.
     pub(super) fn read(text: &'a str, name: ReadName) -> Self {
+        Self::read_where(text, name, |_| Vec::new())
+    }
+
+    /// The same; `bare` says of lines whether they are boxes without a bullet.
+    pub(super) fn read_where(
+        text: &'a str,
+        name: ReadName,
+        bare: fn(&[RoadmapLine<'a>]) -> Vec<bool>,
+    ) -> Self {
         let mut findings = Vec::new();
         let lines = lines(text, &mut findings);
+        let bare = bare(&lines);
         let mut reader = BoxReader {
             name,
             headings: Vec::new(),
@@ -127,8 +142,11 @@ impl<'a> Document<'a> {
             open: None,
             body: Vec::new(),
         };
-        for line in &lines {
-            reader.take(line);
+        for (at, line) in lines.iter().enumerate() {
+            match bare.get(at).is_some_and(|is_bare| *is_bare) {
+                true => reader.take_bare(line),
+                false => reader.take(line),
+            }
         }
         reader.close();
         let (headings, items) = (reader.headings, reader.items);
@@ -194,6 +212,12 @@ impl<'a> BoxReader<'a> {
             self.take_box(checkbox, line.text);
         } else if line.kind != LineKind::Comment {
             self.take_text(line);
+        }
+    }
+
+    fn take_bare(&mut self, line: &RoadmapLine<'a>) {
+        if let Some(checkbox) = bare_box(line) {
+            self.take_box(checkbox, line.text);
         }
     }
 
@@ -266,6 +290,16 @@ pub(super) fn check_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
     }
     let (number, after) = behind_bullet(line.text.trim_start())?;
     box_at(line, number, after)
+}
+
+/// Reads `[ ] text` and `[x] text`, where that is a box at all.
+pub(super) fn bare_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
+    let text = line.text.trim_start();
+    let is_box = ["[ ] ", "[x] ", "[X] "]
+        .iter()
+        .any(|sign| text.starts_with(sign));
+    let found = Some(line).filter(|line| is_box && line.kind == LineKind::Plain);
+    found.and_then(|line| box_at(line, None, text))
 }
 
 /// Reads `### [ ] text`. Other marks than those of boxes are labels there.
@@ -365,7 +399,7 @@ pub(super) fn struck(text: &str) -> Option<&str> {
 }
 
 /// Columns of white space; a tab goes to the next fourth one.
-fn columns(text: &str) -> usize {
+pub(super) fn columns(text: &str) -> usize {
     let blanks = text.chars().take_while(|c| c.is_whitespace());
     blanks.fold(0, |column, c| match c {
         '\t' => column / 4 * 4 + 4,

@@ -126,7 +126,7 @@ impl ListFormat {
             Self::SpecKit => "a spec-kit feature",
             Self::Plan => "a plan with `### Task N` headings",
             Self::Checklist => "a check list",
-            Self::PassesJson => "stories in JSON, each with `passes`",
+            Self::PassesJson => "stories in JSON, each with `passes` or `status`",
             Self::TaskMaster => "Task Master's tasks",
             Self::Backlog => "Backlog.md tasks",
             Self::Tk => "tk tickets",

@@ -56,6 +56,11 @@ impl IdRange {
         })
     }
 
+    /// What its ids begin with.
+    pub(super) fn letters(&self) -> &str {
+        &self.letters
+    }
+
     fn id(&self, number: u32) -> String {
         format!("{}{number:0width$}", self.letters, width = self.width)
     }

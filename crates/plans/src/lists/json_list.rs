@@ -58,6 +58,14 @@ impl<'a> JsonEntry<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// A string that is not empty.
+    pub(super) fn string(&self, name: &str) -> Option<String> {
+        match self.value(name)? {
+            Value::String(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            _ => None,
+        }
+    }
+
     /// An id or a word: a string or a number.
     pub(super) fn word(&self, name: &str) -> Option<String> {
         self.value(name).as_ref().and_then(plain)

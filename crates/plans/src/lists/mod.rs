@@ -16,6 +16,7 @@
 //! ```
 
 mod asides;
+mod bare_boxes;
 mod block_table;
 mod blocks;
 mod bmad;
@@ -40,11 +41,13 @@ mod openspec;
 mod openspec_schema;
 mod order;
 mod passes_json;
+mod plain_ids;
 mod plan;
 mod recognize;
 mod run_list;
 mod sequence;
 mod spec_kit;
+mod story_status;
 mod task_master;
 mod ticks;
 pub mod trackers;

@@ -1,6 +1,4 @@
-//! Stories in JSON, each with a boolean `passes` (prd.json, feature_list.json and their kin).
-
-use serde_json::Value;
+//! Stories in JSON, each with a boolean `passes` or a `status` (prd.json, feature_list.json and their kin).
 
 use super::file_order::{FileOrder, chain};
 use super::format::ListFormat;
@@ -8,6 +6,7 @@ use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListGate, ListTask, Mark, TaskList};
 use super::order::ListOrder;
+use super::story_status::{StatusWords, are_stories};
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};
@@ -32,9 +31,16 @@ const COMMANDS: [&str; 5] = [
 
 pub(super) fn read(text: &str) -> TaskList {
     let mut list = TaskList::new(ListFormat::PassesJson);
-    let Some(found) = stories(text) else {
-        list.findings.push(not_a_list(text));
-        return list;
+    let (found, words) = match (stories(text), status_stories(text)) {
+        (Some(found), _) => (found, None),
+        (None, Some(found)) => {
+            let words = StatusWords::of(&found);
+            (found, Some(words))
+        }
+        (None, None) => {
+            list.findings.push(not_a_list(text));
+            return list;
+        }
     };
     let mut lines = LineCounter::new(text);
     let mut ids = UniqueIds::default();
@@ -42,9 +48,11 @@ pub(super) fn read(text: &str) -> TaskList {
     for (at, story) in found.iter().enumerate() {
         let line = lines.line_at(story.start);
         let title = title_of(story).unwrap_or_else(|| format!("Story {}", at + 1));
-        let (Some(Value::Bool(passes)), Some(span)) =
-            (story.value("passes"), story.place("passes"))
-        else {
+        let read = match &words {
+            Some(words) => words.read(story),
+            None => passes_of(story),
+        };
+        let Some((status, mark)) = read else {
             list.leave_out(line, &title, "it has no `passes` that is true or false");
             continue;
         };
@@ -54,20 +62,10 @@ pub(super) fn read(text: &str) -> TaskList {
         list.tasks.push(ListTask {
             has_own_id: own.is_some(),
             body: body_of(story),
-            status: match passes {
-                true => TaskStatus::Done,
-                false => TaskStatus::Pending,
-            },
+            status,
             gates: story.words(&COMMANDS),
             line,
-            marks: vec![Mark {
-                file: 0,
-                span,
-                done: "true".into(),
-                open: "false".into(),
-                doing: None,
-                is_done: passes,
-            }],
+            marks: vec![mark],
             title,
             id,
             ..ListTask::default()
@@ -79,7 +77,27 @@ pub(super) fn read(text: &str) -> TaskList {
     }
     set_order(&mut list, rows);
     introduce(text, &mut list);
+    if let Some(words) = words {
+        words.tell_doubt(&mut list);
+    }
     list
+}
+
+fn passes_of(story: &JsonEntry<'_>) -> Option<(TaskStatus, Mark)> {
+    let passes = story.value("passes")?.as_bool()?;
+    let status = match passes {
+        true => TaskStatus::Done,
+        false => TaskStatus::Pending,
+    };
+    let mark = Mark {
+        file: 0,
+        span: story.place("passes")?,
+        done: "true".into(),
+        open: "false".into(),
+        doing: None,
+        is_done: passes,
+    };
+    Some((status, mark))
 }
 
 struct StoryOrder {
@@ -100,21 +118,35 @@ pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
     lists.into_iter().find(has_passes)
 }
 
+/// The same for stories with a `status`: every object of the list has one that is known.
+pub(super) fn status_stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
+    let root = whole_value(text).ok()?;
+    let are_stories = |found: &Vec<JsonEntry<'_>>| are_stories(found);
+    if let Some(found) = entries(text, root) {
+        return Some(found).filter(are_stories);
+    }
+    let whole = JsonEntry::of(text, root)?;
+    let lists = LISTS.iter().filter_map(|name| whole.entries(name));
+    lists.into_iter().find(are_stories)
+}
+
 pub(super) fn not_a_list(text: &str) -> Finding {
     let keys = JsonEntry::whole(text).map(|whole| whole.names().join(", "));
     let message = match (whole_value(text), keys) {
         (Err(error), _) => format!("this is not valid JSON: {error}"),
         (_, Some(keys)) => {
-            format!("there is no list of stories with `passes`; its keys are: {keys}")
+            format!("there is no list of stories with `passes` or a status; its keys are: {keys}")
         }
-        _ => "there is no list of stories with `passes`".to_owned(),
+        _ => "there is no list of stories with `passes` or a status".to_owned(),
     };
-    Finding::error(Place::FILE, message)
-        .hint("stories are objects with `passes` in a list, or under `userStories`")
+    Finding::error(Place::FILE, message).hint(
+        "stories are objects with `passes`, or each with a title and a `status` such as todo or \
+         done, in a list, or under `userStories`",
+    )
 }
 
 fn title_of(story: &JsonEntry<'_>) -> Option<String> {
-    let named = ["title", "name", "story", "description"];
+    let named = ["title", "name", "feature", "story", "description"];
     let text = named.iter().find_map(|name| story.text(name))?;
     text.lines().next().map(str::to_owned)
 }

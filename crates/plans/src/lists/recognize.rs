@@ -1,10 +1,11 @@
 //! Which tool's list a file is, by its name and place, then by what stands in it.
 
 use super::asides::Asides;
+use super::bare_boxes::bare_boxes;
 use super::boxes::{Document, Item};
 use super::format::ListFormat;
 use super::json_list::whole_value;
-use super::passes_json::stories;
+use super::passes_json::{status_stories, stories};
 use super::{plan, spec_kit, task_master};
 use crate::roadmap::{self, ForeignFormat};
 
@@ -129,7 +130,7 @@ fn is_plan(text: &str) -> bool {
 }
 
 fn markdown(path: &str, text: &str) -> Recognized {
-    let doc = Document::read(text, spec_kit::name);
+    let doc = Document::read_where(text, spec_kit::name, bare_boxes);
     let asides = Asides::of(&doc);
     let work: Vec<&Item<'_>> = doc
         .items
@@ -166,6 +167,9 @@ fn json(path: &str, text: &str) -> Recognized {
     }
     if task_master::looks_like(text, path.ends_with("tasks/tasks.json")) {
         return Recognized::List(ListFormat::TaskMaster);
+    }
+    if status_stories(text).is_some() {
+        return Recognized::List(ListFormat::PassesJson);
     }
     let error = super::passes_json::not_a_list(text);
     other(

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::bare_boxes::bare_boxes;
 use super::boxes::{Document, Heading, Item};
 use super::file_order::FileOrder;
 use super::format::ListFormat;
@@ -13,7 +14,7 @@ use super::order::ListOrder;
 use super::sequence::PlacedTask;
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
-    let mut doc = Document::read(text, name);
+    let mut doc = Document::read_where(text, name, bare_boxes);
     let mut list = TaskList::new(ListFormat::SpecKit);
     list.findings.clone_from(&doc.findings);
     leave_out_labels(&mut doc, &mut list);

@@ -24,11 +24,20 @@ fn line() -> impl Strategy<Value = String> {
         Just("**1.4 bold**"),
         Just("T001.2 [Depends: T001]"),
         Just("T004-T006 DROPPED"),
+        Just("T1.1 d, after T1.2"),
+        Just("T1.2 e"),
         Just("äöü ☃"),
         Just("Checkpoint: ask the user"),
         Just(""),
     ];
-    let bullet = prop_oneof![Just("- "), Just("* "), Just("1. "), Just("-"), Just("+ ")];
+    let bullet = prop_oneof![
+        Just("- "),
+        Just("* "),
+        Just("1. "),
+        Just("-"),
+        Just("+ "),
+        Just("")
+    ];
     let mark = prop_oneof![
         Just("[ ]"),
         Just("[x]"),
@@ -179,6 +188,28 @@ proptest! {
             let list = read_list(format, &files, &ListContext::default(), ListOptions::default());
             list.check(ListOptions::default());
         }
+    }
+
+    #[test]
+    fn a_status_in_json_changes_and_nothing_else(
+        words in prop::collection::vec(0..7_usize, 1..8),
+        indent in any::<bool>(),
+        picks in prop::collection::vec(0..8_usize, 0..4),
+    ) {
+        let all = ["todo", "Done", "completed", "in_progress", "blocked", "To Do", "cancelled"];
+        let story = |(at, word): (usize, &usize)| {
+            let title = format!("\"status\": \"todo\" {at} é");
+            serde_json::json!({"id": format!("S{at}"), "title": title, "status": all[*word]})
+        };
+        let stories: Vec<_> = words.iter().enumerate().map(story).collect();
+        let value = serde_json::json!({"features": stories});
+        let text = match indent {
+            true => serde_json::to_string_pretty(&value).unwrap(),
+            false => value.to_string(),
+        };
+        let recognized = by_content("/p/feature_list.json", &text);
+        prop_assert_eq!(recognized, Recognized::List(ListFormat::PassesJson));
+        check(ListFormat::PassesJson, &text, &picks)?;
     }
 
     #[test]

@@ -319,10 +319,6 @@ fn json_with_tasks_of_another_kind_is_not_task_masters() {
             "/p/tasks/tasks.json",
             r#"{"tasks": [{"label": "a", "status": "b"}]}"#,
         ),
-        (
-            "/p/tasks.json",
-            r#"{"tasks": [{"id": 1, "title": "a", "status": "pending"}]}"#,
-        ),
         ("/p/build.json", r#"{"all": {"tasks": [{"name": "a"}]}}"#),
         ("/p/build.json", r#"{"all": {"tasks": ["a", "b"]}}"#),
     ] {

@@ -10,6 +10,7 @@ mod any_text;
 mod formats;
 mod forms;
 mod imported;
+mod more_forms;
 mod ranges;
 mod recognition;
 mod renumbered;

@@ -1,0 +1,181 @@
+//! Stories in JSON that say `"status": "done"` where others say `"passes": true`.
+
+use super::json_list::JsonEntry;
+use super::model::{Mark, TaskList};
+use crate::graph::TaskStatus;
+
+/// Words for what a story's status says. A list with any other word is none that we know.
+const WORDS: [(&str, TaskStatus); 34] = [
+    ("done", TaskStatus::Done),
+    ("completed", TaskStatus::Done),
+    ("complete", TaskStatus::Done),
+    ("passed", TaskStatus::Done),
+    ("passing", TaskStatus::Done),
+    ("pass", TaskStatus::Done),
+    ("finished", TaskStatus::Done),
+    ("implemented", TaskStatus::Done),
+    ("closed", TaskStatus::Done),
+    ("todo", TaskStatus::Pending),
+    ("to-do", TaskStatus::Pending),
+    ("pending", TaskStatus::Pending),
+    ("open", TaskStatus::Pending),
+    ("not-started", TaskStatus::Pending),
+    ("not-done", TaskStatus::Pending),
+    ("incomplete", TaskStatus::Pending),
+    ("not-implemented", TaskStatus::Pending),
+    ("planned", TaskStatus::Pending),
+    ("backlog", TaskStatus::Pending),
+    ("ready", TaskStatus::Pending),
+    ("failing", TaskStatus::Pending),
+    ("fail", TaskStatus::Pending),
+    ("new", TaskStatus::Pending),
+    ("in-progress", TaskStatus::InProgress),
+    ("doing", TaskStatus::InProgress),
+    ("wip", TaskStatus::InProgress),
+    ("started", TaskStatus::InProgress),
+    ("review", TaskStatus::Review),
+    ("in-review", TaskStatus::Review),
+    ("blocked", TaskStatus::Blocked),
+    ("deferred", TaskStatus::Deferred),
+    ("skipped", TaskStatus::Deferred),
+    ("cancelled", TaskStatus::Cancelled),
+    ("canceled", TaskStatus::Cancelled),
+];
+
+/// What a story's status says.
+pub(super) fn status_of(story: &JsonEntry<'_>) -> Option<TaskStatus> {
+    let word = story.string("status")?;
+    let word = word.trim().to_lowercase().replace(['_', ' '], "-");
+    let known = WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, status)| *status)
+}
+
+/// Whether objects are stories with a status: each has one that is known, and a title; some have
+/// what else stories have.
+pub(super) fn are_stories(stories: &[JsonEntry<'_>]) -> bool {
+    let has_title = |story: &JsonEntry<'_>| TITLES.iter().any(|name| story.string(name).is_some());
+    let is_one = |story: &JsonEntry<'_>| status_of(story).is_some() && has_title(story);
+    let has_more = |story: &JsonEntry<'_>| MORE.iter().any(|name| story.raw(name).is_some());
+    // Parts of tasks are Task Master's, which reads them.
+    let has_parts =
+        |story: &JsonEntry<'_>| story.entries("subtasks").is_some_and(|all| !all.is_empty());
+    !stories.is_empty()
+        && stories.iter().all(is_one)
+        && stories.iter().any(has_more)
+        && !stories.iter().any(has_parts)
+}
+
+const TITLES: [&str; 5] = ["title", "name", "feature", "story", "description"];
+
+const MORE: [&str; 11] = [
+    "id",
+    "priority",
+    "category",
+    "description",
+    "steps",
+    "acceptanceCriteria",
+    "acceptance_criteria",
+    "dependencies",
+    "dependsOn",
+    "depends_on",
+    "verification",
+];
+
+/// The words that a file has for done and for open.
+pub(super) struct StatusWords {
+    done: String,
+    open: String,
+    /// What is not clear about the word for done.
+    doubt: Option<String>,
+}
+
+impl StatusWords {
+    pub(super) fn of(stories: &[JsonEntry<'_>]) -> Self {
+        let done = used(stories, TaskStatus::Done);
+        let open = used(stories, TaskStatus::Pending);
+        let doubt = match done.as_slice() {
+            [_] => None,
+            [] => {
+                Some("no story is done yet, so the file does not say its word for that".to_owned())
+            }
+            [first, others @ ..] => Some(format!(
+                "the file says `{first}` and `{}` for stories that are done",
+                others.join("`, `")
+            )),
+        };
+        let open = open.into_iter().next();
+        let open = open.unwrap_or_else(|| "pending".to_owned());
+        let done = done.into_iter().next();
+        Self {
+            done: done.unwrap_or_else(|| written_as(&open, "done")),
+            open,
+            doubt,
+        }
+    }
+
+    /// What a story says, and the change that sets it. One that was given up holds nobody.
+    pub(super) fn read(&self, story: &JsonEntry<'_>) -> Option<(TaskStatus, Mark)> {
+        let status = match status_of(story)? {
+            TaskStatus::Cancelled => TaskStatus::Done,
+            other => other,
+        };
+        Some((status, self.mark(story, status == TaskStatus::Done)?))
+    }
+
+    /// Says which word is written where that is not clear.
+    pub(super) fn tell_doubt(&self, list: &mut TaskList) {
+        let is_open = list.tasks.iter().any(|task| !task.is_done());
+        if let Some(doubt) = self.doubt.as_ref().filter(|_| is_open) {
+            let message = format!("{doubt}: `{}` is written for one that is proven", self.done);
+            list.warn(1, message);
+        }
+    }
+
+    fn mark(&self, story: &JsonEntry<'_>, is_done: bool) -> Option<Mark> {
+        let quoted = |word: &str| serde_json::Value::from(word).to_string();
+        let now = story.raw("status")?.get().to_owned();
+        Some(Mark {
+            file: 0,
+            span: story.place("status")?,
+            done: match is_done {
+                true => now.clone().into(),
+                false => quoted(&self.done).into(),
+            },
+            open: match is_done {
+                true => quoted(&self.open).into(),
+                false => now.into(),
+            },
+            doing: None,
+            is_done,
+        })
+    }
+}
+
+/// The spellings of a status, the most frequent first.
+fn used(stories: &[JsonEntry<'_>], status: TaskStatus) -> Vec<String> {
+    let mut words: Vec<(String, usize)> = Vec::new();
+    let own = stories
+        .iter()
+        .filter(|story| status_of(story) == Some(status));
+    for word in own.filter_map(|story| story.string("status")) {
+        match words.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => words.push((word, 1)),
+        }
+    }
+    words.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    words.into_iter().map(|(word, _)| word).collect()
+}
+
+/// A word in capitals or small letters, as another one is.
+fn written_as(other: &str, word: &str) -> String {
+    let letters = || other.chars().filter(|c| c.is_alphabetic());
+    let first = word.chars().next().unwrap_or_default();
+    match (letters().all(char::is_uppercase), letters().next()) {
+        (true, Some(_)) => word.to_uppercase(),
+        (_, Some(upper)) if upper.is_uppercase() => {
+            first.to_uppercase().chain(word.chars().skip(1)).collect()
+        }
+        _ => word.to_owned(),
+    }
+}

@@ -1,0 +1,150 @@
+//! Forms of lists that people write beside those of their tools: boxes without bullets, stories with a
+//! status, and ids of their own.
+
+use descartes_plans::lists::{ListFormat, ListOptions, Recognized, TaskList, by_content};
+
+use crate::{file, read, rows};
+
+fn recognized(path: &str, text: &str) -> Option<ListFormat> {
+    match by_content(path, text) {
+        Recognized::List(format) => Some(format),
+        _ => None,
+    }
+}
+
+fn titles(list: &TaskList) -> Vec<&str> {
+    list.tasks.iter().map(|task| task.title.as_str()).collect()
+}
+
+/// The text when a task is marked.
+fn ticked(format: ListFormat, text: &str, id: &str) -> String {
+    let files = [file("list", text)];
+    let changed = read(format, text).set_done(&files, id, true).unwrap();
+    changed.into_iter().next().unwrap().text
+}
+
+fn warnings(list: &TaskList) -> Vec<&str> {
+    let all = list.findings.iter();
+    all.map(|finding| finding.message.as_str()).collect()
+}
+
+#[test]
+fn boxes_need_no_bullet() {
+    let text = "# Todo\r\n\r\n[x] T01 Set up\r\n[ ] T02 Write it\r\n    [ ] with tests\r\n      in Rust\r\n\r\n[ ] T03 Ship it\r\n";
+    assert_eq!(recognized("/p/TODO.md", text), Some(ListFormat::Checklist));
+    let list = read(ListFormat::Checklist, text);
+    assert_eq!(titles(&list), ["T01 Set up", "T02 Write it", "T03 Ship it"]);
+    assert_eq!(rows(&list), ["1 done", "2 todo after 1", "3 todo after 2"]);
+    assert_eq!(list.tasks[1].body, "[ ] with tests\n  in Rust");
+    let expected = text
+        .replace("[ ] T02", "[x] T02")
+        .replace("[ ] with", "[x] with");
+    assert_eq!(ticked(ListFormat::Checklist, text, "2"), expected);
+
+    let text = "## Phase 1: Setup\n[ ] T001 [P] a\n[ ] T002 [P] b\n[ ] T003 c\n";
+    assert_eq!(recognized("/p/x.md", text), Some(ListFormat::SpecKit));
+    let list = read(ListFormat::SpecKit, text);
+    assert_eq!(
+        rows(&list),
+        ["T001 todo", "T002 todo", "T003 todo after T001 T002"]
+    );
+}
+
+#[test]
+fn prose_and_legends_are_no_boxes() {
+    for text in [
+        "# Status\n\n[ ] open\n[x] done\n",
+        "Signs: [ ] is open and\n[x] Ticked is done.\n",
+        "# Report\n\n[x] Something\n",
+        "[ ] = to be done\n[x] = there\n\n1. First\n2. Second\n",
+    ] {
+        assert_eq!(recognized("/p/x.md", text), None, "{text}");
+    }
+    let text = "[ ] Work to do\n[x] Work done\n\n- [ ] Write it\n";
+    let list = read(ListFormat::Checklist, text);
+    assert_eq!(titles(&list), ["Write it"]);
+}
+
+#[test]
+fn stories_may_have_a_status() {
+    let text = "{\n  \"project\": \"x\",\n  \"features\": [\n    {\"id\": \"F1\", \"name\": \"A\", \"status\": \"Completed\"},\n    {\"id\": \"F2\", \"name\": \"B\", \"status\": \"in_progress\", \"dependencies\": [\"F3\"]},\n    {\"id\": \"F3\", \"name\": \"C\",\t\"status\" : \"Not Started\"}\n  ]\n}";
+    for path in ["/p/feature_list.json", "/p/tasks.json"] {
+        assert_eq!(recognized(path, text), Some(ListFormat::PassesJson));
+    }
+    let list = read(ListFormat::PassesJson, text);
+    assert_eq!(rows(&list), ["F1 done", "F2 doing after F3", "F3 todo"]);
+    assert_eq!(warnings(&list), [""; 0]);
+    let expected = text.replace("\"Not Started\"", "\"Completed\"");
+    assert_eq!(ticked(ListFormat::PassesJson, text, "F3"), expected);
+    let files = [file("list", &expected)];
+    let again = read(ListFormat::PassesJson, &expected);
+    let open = again.set_done(&files, "F3", false).unwrap();
+    assert!(open[0].text.contains("\"status\" : \"pending\""));
+}
+
+#[test]
+fn a_word_for_done_that_nobody_used_yet_is_told() {
+    let text = "[{\"title\": \"A\", \"priority\": 1, \"status\": \"TODO\"}, {\"title\": \"B\", \"status\": \"TODO\"}]";
+    let list = read(ListFormat::PassesJson, text);
+    assert_eq!(
+        warnings(&list),
+        [
+            "no story is done yet, so the file does not say its word for that: `DONE` is written for one that is proven"
+        ]
+    );
+    assert!(
+        ticked(ListFormat::PassesJson, text, "1")
+            .contains("\"A\", \"priority\": 1, \"status\": \"DONE\"")
+    );
+    let two = text
+        .replacen("TODO", "done", 1)
+        .replacen("TODO", "complete", 1);
+    let more = two.replace(
+        ']',
+        ", {\"title\": \"C\", \"status\": \"todo\"}, {\"title\": \"D\", \"status\": \"complete\"}]",
+    );
+    let list = read(ListFormat::PassesJson, &more);
+    assert_eq!(
+        warnings(&list),
+        [
+            "the file says `complete` and `done` for stories that are done: `complete` is written for one that is proven"
+        ]
+    );
+}
+
+#[test]
+fn other_json_with_a_status_is_no_list() {
+    for text in [
+        r#"[{"name": "web", "status": "active"}, {"name": "db", "status": "done"}]"#,
+        r#"{"tasks": [{"title": "A", "status": 200}]}"#,
+        r#"{"tasks": [{"title": "A", "status": "done"}, {"title": "B"}]}"#,
+        r#"{"tasks": [{"id": 1, "status": "done"}]}"#,
+        r#"{"services": [{"id": 1, "name": "a", "status": "open"}]}"#,
+        r#"{"tasks": [{"id": 1, "title": "a", "status": "pending", "subtasks": [{"id": 1, "title": "b", "status": "pending"}]}]}"#,
+    ] {
+        assert_eq!(recognized("/p/data.json", text), None, "{text}");
+    }
+}
+
+#[test]
+fn ids_in_a_check_list_can_be_depended_on() {
+    let text = "- [ ] T1.1 Read (depends on T2.1)\n- [ ] **T1.2** Parse\n- [ ] T2.1: Write, requires ES2022\n- [ ] T2.2 Ship\n  - after T1.1 and T9.9\n";
+    assert_eq!(recognized("/p/PLAN.md", text), Some(ListFormat::Checklist));
+    let list = read(ListFormat::Checklist, text);
+    assert_eq!(
+        rows(&list),
+        [
+            "1 todo after 3",
+            "2 todo",
+            "3 todo after 2",
+            "4 todo after 1"
+        ]
+    );
+    assert_eq!(list.tasks[3].unknown, ["T9.9"]);
+    assert_eq!(list.tasks[2].unknown, [""; 0]);
+    let waves = list.graph(ListOptions::default()).plan().unwrap();
+    assert_eq!(waves.waves().len(), 4);
+    let plain = "- [ ] T1.1 Read\n- [ ] T1.2 Parse\n";
+    let list = read(ListFormat::Checklist, plain);
+    assert_eq!(rows(&list), ["1 todo", "2 todo after 1"]);
+}
