@@ -6,7 +6,7 @@ use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListGate, ListTask, Mark, TaskList};
 use super::order::ListOrder;
-use super::story_status::{StatusWords, are_stories};
+use super::story_status::{StatusWords, are_stories, declared, status_of};
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> TaskList {
     let (found, words) = match (stories(text), status_stories(text)) {
         (Some(found), _) => (found, None),
         (None, Some(found)) => {
-            let words = StatusWords::of(&found);
+            let words = StatusWords::of(&found, &declared(text));
             (found, Some(words))
         }
         (None, None) => {
@@ -59,6 +59,11 @@ pub(super) fn read(text: &str) -> TaskList {
         let own = story.word("id");
         let wanted = own.clone().unwrap_or_else(|| (at + 1).to_string());
         let id = ids.take(&wanted, line, &mut list);
+        if words.is_some() && status_of(story).is_none() {
+            let word = story.word("status").unwrap_or_default();
+            let message = format!("story `{id}` has the unknown status `{word}`: it is held");
+            list.warn(line, message);
+        }
         list.tasks.push(ListTask {
             has_own_id: own.is_some(),
             body: body_of(story),
@@ -121,7 +126,8 @@ pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
 /// The same for stories with a `status`: every object of the list has one that is known.
 pub(super) fn status_stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
     let root = whole_value(text).ok()?;
-    let are_stories = |found: &Vec<JsonEntry<'_>>| are_stories(found);
+    let declared = declared(text);
+    let are_stories = |found: &Vec<JsonEntry<'_>>| are_stories(found, &declared);
     if let Some(found) = entries(text, root) {
         return Some(found).filter(are_stories);
     }
@@ -159,6 +165,7 @@ fn body_of(story: &JsonEntry<'_>) -> String {
     for (name, heading) in [
         ("acceptanceCriteria", "Acceptance criteria"),
         ("acceptance_criteria", "Acceptance criteria"),
+        ("acceptance", "Acceptance criteria"),
         ("steps", "Steps"),
         ("notes", "Notes"),
     ] {

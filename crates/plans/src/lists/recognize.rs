@@ -87,8 +87,9 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
         .trim_start_matches('\u{feff}')
         .trim_start()
         .starts_with(['{', '[']);
-    // A text in Markdown may begin with a link.
-    let is_json = begins_as_json && (!is_markdown || whole_value(text).is_ok());
+    // A text in Markdown may begin with a link, and any text with a box.
+    let may_be_text = is_markdown || begins_with_box(text);
+    let is_json = begins_as_json && (!may_be_text || whole_value(text).is_ok());
     if name.ends_with(".json") || is_json {
         return json(path, text);
     }
@@ -122,6 +123,14 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
         return Recognized::Roadmap;
     }
     markdown(path, text)
+}
+
+/// Whether a text begins with a box that has no bullet.
+fn begins_with_box(text: &str) -> bool {
+    let begin = text.trim_start_matches('\u{feff}').trim_start();
+    ["[ ] ", "[x] ", "[X] "]
+        .iter()
+        .any(|sign| begin.starts_with(sign))
 }
 
 /// Whether tasks of a plan have boxes: a report on tasks has none, or elsewhere.

@@ -5,7 +5,7 @@ use super::model::{Mark, TaskList};
 use crate::graph::TaskStatus;
 
 /// Words for what a story's status says. A list with any other word is none that we know.
-const WORDS: [(&str, TaskStatus); 34] = [
+const WORDS: [(&str, TaskStatus); 35] = [
     ("done", TaskStatus::Done),
     ("completed", TaskStatus::Done),
     ("complete", TaskStatus::Done),
@@ -26,6 +26,7 @@ const WORDS: [(&str, TaskStatus); 34] = [
     ("planned", TaskStatus::Pending),
     ("backlog", TaskStatus::Pending),
     ("ready", TaskStatus::Pending),
+    ("spec-ready", TaskStatus::Pending),
     ("failing", TaskStatus::Pending),
     ("fail", TaskStatus::Pending),
     ("new", TaskStatus::Pending),
@@ -44,30 +45,64 @@ const WORDS: [(&str, TaskStatus); 34] = [
 
 /// What a story's status says.
 pub(super) fn status_of(story: &JsonEntry<'_>) -> Option<TaskStatus> {
-    let word = story.string("status")?;
+    meaning(&story.string("status")?)
+}
+
+fn meaning(word: &str) -> Option<TaskStatus> {
     let word = word.trim().to_lowercase().replace(['_', ' '], "-");
     let known = WORDS.iter().find(|(known, _)| *known == word);
     known.map(|(_, status)| *status)
 }
 
-/// Whether objects are stories with a status: each has one that is known, and a title; some have
-/// what else stories have.
-pub(super) fn are_stories(stories: &[JsonEntry<'_>]) -> bool {
+/// Whether objects are stories with a status: each has a title and a status that is known or that the
+/// file declares; some have what else stories have.
+pub(super) fn are_stories(stories: &[JsonEntry<'_>], declared: &[String]) -> bool {
     let has_title = |story: &JsonEntry<'_>| TITLES.iter().any(|name| story.string(name).is_some());
-    let is_one = |story: &JsonEntry<'_>| status_of(story).is_some() && has_title(story);
+    let is_declared = |story: &JsonEntry<'_>| {
+        let word = story.string("status");
+        word.is_some_and(|word| declared.contains(&word))
+    };
+    let is_one = |story: &JsonEntry<'_>| {
+        has_title(story) && (status_of(story).is_some() || is_declared(story))
+    };
     let has_more = |story: &JsonEntry<'_>| MORE.iter().any(|name| story.raw(name).is_some());
     // Parts of tasks are Task Master's, which reads them.
-    let has_parts =
-        |story: &JsonEntry<'_>| story.entries("subtasks").is_some_and(|all| !all.is_empty());
+    let has_parts = |story: &JsonEntry<'_>| {
+        let parts = story.entries("subtasks");
+        parts.is_some_and(|parts| !parts.is_empty())
+    };
     !stories.is_empty()
         && stories.iter().all(is_one)
         && stories.iter().any(has_more)
         && !stories.iter().any(has_parts)
 }
 
+/// The statuses that a file says are valid, at its top or one level below.
+pub(super) fn declared(text: &str) -> Vec<String> {
+    let Some(whole) = JsonEntry::whole(text) else {
+        return Vec::new();
+    };
+    let names = whole.names().into_iter();
+    let below = names.filter_map(|name| JsonEntry::of(text, whole.raw(&name)?));
+    let below: Vec<JsonEntry<'_>> = below.collect();
+    let mut all = std::iter::once(&whole).chain(&below);
+    let found =
+        all.find_map(|entry| Some(entry.words(&DECLARED)).filter(|words| !words.is_empty()));
+    found.unwrap_or_default()
+}
+
+const DECLARED: [&str; 6] = [
+    "valid_status",
+    "valid_statuses",
+    "validStatus",
+    "validStatuses",
+    "statuses",
+    "status_values",
+];
+
 const TITLES: [&str; 5] = ["title", "name", "feature", "story", "description"];
 
-const MORE: [&str; 11] = [
+const MORE: [&str; 12] = [
     "id",
     "priority",
     "category",
@@ -75,6 +110,7 @@ const MORE: [&str; 11] = [
     "steps",
     "acceptanceCriteria",
     "acceptance_criteria",
+    "acceptance",
     "dependencies",
     "dependsOn",
     "depends_on",
@@ -90,8 +126,14 @@ pub(super) struct StatusWords {
 }
 
 impl StatusWords {
-    pub(super) fn of(stories: &[JsonEntry<'_>]) -> Self {
-        let done = used(stories, TaskStatus::Done);
+    pub(super) fn of(stories: &[JsonEntry<'_>], declared: &[String]) -> Self {
+        let mut done = used(stories, TaskStatus::Done);
+        let valid = declared
+            .iter()
+            .find(|word| meaning(word) == Some(TaskStatus::Done));
+        if let Some(valid) = valid.filter(|_| done.len() != 1) {
+            done = vec![valid.clone()];
+        }
         let open = used(stories, TaskStatus::Pending);
         let doubt = match done.as_slice() {
             [_] => None,
@@ -115,9 +157,10 @@ impl StatusWords {
 
     /// What a story says, and the change that sets it. One that was given up holds nobody.
     pub(super) fn read(&self, story: &JsonEntry<'_>) -> Option<(TaskStatus, Mark)> {
-        let status = match status_of(story)? {
-            TaskStatus::Cancelled => TaskStatus::Done,
-            other => other,
+        let status = match status_of(story) {
+            Some(TaskStatus::Cancelled) => TaskStatus::Done,
+            Some(other) => other,
+            None => TaskStatus::Blocked,
         };
         Some((status, self.mark(story, status == TaskStatus::Done)?))
     }

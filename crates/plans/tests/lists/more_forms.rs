@@ -32,6 +32,11 @@ fn warnings(list: &TaskList) -> Vec<&str> {
 fn boxes_need_no_bullet() {
     let text = "# Todo\r\n\r\n[x] T01 Set up\r\n[ ] T02 Write it\r\n    [ ] with tests\r\n      in Rust\r\n\r\n[ ] T03 Ship it\r\n";
     assert_eq!(recognized("/p/TODO.md", text), Some(ListFormat::Checklist));
+    let begin = text.trim_start_matches("# Todo\r\n\r\n");
+    assert_eq!(
+        recognized("/p/TODO.txt", begin),
+        Some(ListFormat::Checklist)
+    );
     let list = read(ListFormat::Checklist, text);
     assert_eq!(titles(&list), ["T01 Set up", "T02 Write it", "T03 Ship it"]);
     assert_eq!(rows(&list), ["1 done", "2 todo after 1", "3 todo after 2"]);
@@ -110,6 +115,24 @@ fn a_word_for_done_that_nobody_used_yet_is_told() {
             "the file says `complete` and `done` for stories that are done: `complete` is written for one that is proven"
         ]
     );
+}
+
+#[test]
+fn a_file_may_declare_its_words() {
+    let text = r#"{"rules": {"valid_status": ["pending", "spec_ready", "triaged", "shipped", "done"]},
+        "features": [{"id": 1, "name": "a", "title": "A", "acceptance": ["works"], "status": "pending"},
+        {"id": 2, "name": "b", "status": "spec_ready"}, {"id": 3, "name": "c", "status": "triaged"}]}"#;
+    let path = "/p/feature_list.json";
+    assert_eq!(recognized(path, text), Some(ListFormat::PassesJson));
+    let list = read(ListFormat::PassesJson, text);
+    assert_eq!(titles(&list), ["A", "b", "c"]);
+    assert_eq!(list.tasks[0].body, "Acceptance criteria:\n- works");
+    assert_eq!(
+        warnings(&list),
+        ["story `3` has the unknown status `triaged`: it is held"]
+    );
+    let expected = text.replacen("\"status\": \"pending\"", "\"status\": \"done\"", 1);
+    assert_eq!(ticked(ListFormat::PassesJson, text, "1"), expected);
 }
 
 #[test]
