@@ -28,6 +28,9 @@ pub struct Unlanded {
     pub branch: String,
     /// Why it waits.
     pub why: String,
+    /// Whether nothing but a full disk keeps it from landing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full_disk: bool,
 }
 
 /// Why a loop ended; `Running` while it has not.
@@ -98,6 +101,11 @@ impl IterativeExitReason {
             Self::BudgetExhausted { .. } => 3,
             Self::Stalled { .. } => 4,
             Self::AgentBlocked { .. } => 5,
+            // The tasks are done: what is wrong is the machine.
+            Self::TasksBlocked {
+                tasks,
+                unlanded: Some(work),
+            } if tasks.is_empty() && work.full_disk => 1,
             Self::TasksBlocked { .. } => 6,
             Self::AgentFailed { .. } => 7,
             Self::Error { .. } => 1,
@@ -224,6 +232,14 @@ mod tests {
     #[test]
     fn exit_codes_are_the_documented_table() {
         use IterativeExitReason as R;
+        let unlanded = |tasks: &[&str], full_disk| R::TasksBlocked {
+            tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
+            unlanded: Some(Unlanded {
+                branch: "b".to_owned(),
+                why: "w".to_owned(),
+                full_disk,
+            }),
+        };
         let table = [
             (
                 R::CompletionPromiseDetected,
@@ -265,6 +281,9 @@ mod tests {
                 6,
                 "tasks_blocked",
             ),
+            (unlanded(&[], false), 6, "tasks_blocked"),
+            (unlanded(&[], true), 1, "tasks_blocked"),
+            (unlanded(&["1"], true), 6, "tasks_blocked"),
             (
                 R::AgentFailed {
                     failures: 5,

@@ -37,6 +37,7 @@ mod help;
 mod install;
 mod install_mcp;
 mod landing;
+mod landing_disk;
 mod landing_proof;
 mod landing_stashes;
 mod landing_statuses;

@@ -135,6 +135,7 @@ impl Runner<'_> {
                 commit,
                 why,
                 by_hand,
+                full_disk,
                 ..
             }),
         ) = (waits, landing)
@@ -144,6 +145,7 @@ impl Runner<'_> {
                 branch,
                 why,
                 by_hand,
+                full_disk,
             };
             let decided = fact::work_landed(&self.d.state, landing);
             self.d.append_all(decided)?;

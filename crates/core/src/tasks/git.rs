@@ -302,6 +302,8 @@ impl Repo {
                     }
                 }
             }
+            // Files of the user's checkout are written, which may run filters.
+            ["checkout-index", ..] => self.call(Git::own).guarded(Manner::Finish).args(args),
             _ => self.call(Git::own).args(args),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use descartes_kernel::tasks::is_disk_full;
+
 use crate::worktree::WorktreeError;
 
 /// What went wrong; its message are what people are shown.
@@ -33,6 +35,9 @@ pub(crate) enum GitError {
     /// A worktree holds files of an earlier task that cannot be removed.
     #[error("a worktree cannot be emptied: {0}")]
     NotEmptied(String),
+    /// There is no room on a disk that git writes to; what became of it.
+    #[error("the disk is full: {0}")]
+    DiskFull(String),
     /// The repository is not as it has to be, or a worktree could not be set up; in message.
     #[error("{0}")]
     Refused(String),
@@ -55,6 +60,8 @@ pub(crate) enum GitErrorKind {
     NotARepository,
     /// A file could not be read or written.
     File,
+    /// There is no room.
+    DiskFull,
     /// The repository or a worktree is not as it has to be.
     Refused,
 }
@@ -74,6 +81,24 @@ impl GitError {
             Self::Call(_) | Self::SaidNo { .. } => GitErrorKind::Failed,
             Self::Locked(_) => GitErrorKind::Locked,
             Self::NotEmptied(_) | Self::Refused(_) => GitErrorKind::Refused,
+            Self::DiskFull(_) => GitErrorKind::DiskFull,
+        }
+    }
+
+    /// Whether there was no room for what was to be written, with so many bytes left where git writes.
+    pub(crate) fn is_disk_full(&self, free: Option<u64>) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let no_room =
+            |error: &io::Error| matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge);
+        match self {
+            Self::DiskFull(_) => true,
+            Self::File(error) | Self::Call(WorktreeError::Io { source: error, .. }) => {
+                no_room(error)
+            }
+            Self::Call(WorktreeError::Git { message, .. }) | Self::SaidNo { message, .. } => {
+                is_disk_full(message, free)
+            }
+            _ => false,
         }
     }
 
@@ -182,6 +207,12 @@ mod tests {
                 GitErrorKind::File,
                 None,
                 "no room",
+            ),
+            (
+                GitError::DiskFull("unable to write file x".to_owned()),
+                GitErrorKind::DiskFull,
+                None,
+                "the disk is full: unable to write file x",
             ),
             (
                 "there is no commit".into(),

@@ -91,6 +91,31 @@ pub fn overwritten(words: &str) -> Vec<String> {
     files
 }
 
+/// What the system and git say where there is no room.
+const FULL: [&str; 4] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "File too large",
+    "Out of diskspace",
+];
+/// What git says where it could not write, often without the reason.
+const NOT_WRITTEN: [&str; 5] = [
+    "unable to write",
+    "unable to create",
+    "couldn't write",
+    "cannot write",
+    "write error",
+];
+/// With less than this, a file that could not be written had no room.
+const LITTLE: u64 = 1 << 20;
+
+/// Whether a call of git failed because a disk is full. `free`: the bytes that are left on the disks
+/// that it writes to, as far as that is known; git does not always tell the reason.
+pub fn is_disk_full(words: &str, free: Option<u64>) -> bool {
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    says(&FULL) || (says(&NOT_WRITTEN) && free.is_some_and(|free| free < LITTLE))
+}
+
 /// The branch that was checked out when a stash was made, by the words that git gave it; none where
 /// none was, or where somebody wrote words of their own.
 pub fn stash_branch(words: &str) -> Option<&str> {
@@ -149,6 +174,42 @@ mod tests {
         ];
         for (words, branch) in table {
             assert_eq!(stash_branch(words), branch, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures() {
+        let written = "error: unable to write file big";
+        let table = [
+            ("fatal: x: No space left on device", None, true),
+            ("error: x: Disk quota exceeded", Some(1 << 40), true),
+            (
+                "fatal: sha1 file 'x' write error. Out of diskspace",
+                None,
+                true,
+            ),
+            (written, Some(0), true),
+            (written, Some((1 << 20) - 1), true),
+            (written, Some(1 << 20), false),
+            (written, None, false),
+            (
+                "fatal: cannot update ref 'r': couldn't write 'r.lock'",
+                Some(52 << 10),
+                true,
+            ),
+            (
+                "error: unable to create file x: Permission denied",
+                Some(1 << 30),
+                false,
+            ),
+            (
+                "error: Your local changes to the following files",
+                Some(0),
+                false,
+            ),
+        ];
+        for (words, free, full) in table {
+            assert_eq!(is_disk_full(words, free), full, "{words} {free:?}");
         }
     }
 

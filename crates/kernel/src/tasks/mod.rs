@@ -13,6 +13,7 @@ mod ref_name;
 mod ref_owner;
 mod state;
 mod statuses;
+mod undo_landing;
 
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
@@ -22,7 +23,7 @@ pub use attempt_config::{
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
 pub use file_wait::TaskKeeper;
-pub use git_words::{git_reason, overwritten, remote_reason, stash_branch};
+pub use git_words::{git_reason, is_disk_full, overwritten, remote_reason, stash_branch};
 pub use keeper_call::{Hurry, KeeperCall};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
@@ -32,3 +33,4 @@ pub use state::{
     ProvenAt, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
 };
 pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};
+pub use undo_landing::{FileNow, LandingFile, UndoLanding};

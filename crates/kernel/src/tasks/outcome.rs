@@ -57,12 +57,19 @@ fn complete(gates: Gates) -> R {
 }
 
 fn or_unlanded(reason: R, landing: Option<&Landing>) -> R {
-    let Some(Landing::Ready { branch, why, .. }) = landing else {
+    let Some(Landing::Ready {
+        branch,
+        why,
+        full_disk,
+        ..
+    }) = landing
+    else {
         return reason;
     };
     let unlanded = Some(Unlanded {
         branch: branch.clone(),
         why: why.clone(),
+        full_disk: *full_disk,
     });
     match reason {
         R::TasksBlocked { tasks, .. } => R::TasksBlocked { tasks, unlanded },

@@ -172,6 +172,9 @@ pub enum Landing {
         /// What a person has to do first, where `descartes work land` cannot land it as it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by_hand: Option<ByHand>,
+        /// Whether nothing but a full disk keeps it from landing.
+        #[serde(default, skip_serializing_if = "is_false")]
+        full_disk: bool,
     },
 }
 
@@ -820,6 +823,7 @@ mod tests {
             branch: "descartes/auth".to_owned(),
             why: "x".to_owned(),
             by_hand,
+            full_disk: false,
         };
         let old = r#"{"landing":"ready","commit":"c","branch":"descartes/auth","why":"x"}"#;
         assert_eq!(serde_json::from_str::<Landing>(old).unwrap(), ready(None));

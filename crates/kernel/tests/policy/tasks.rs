@@ -323,6 +323,7 @@ fn ready() -> Landing {
         branch: "descartes/auth".into(),
         why: "dirty".into(),
         by_hand: None,
+        full_disk: false,
     }
 }
 
@@ -333,6 +334,7 @@ fn a_loop_that_was_taken_up_to_land_ends_as_it_had_and_done_is_what_landed() {
         unlanded: unlanded.then(|| Unlanded {
             branch: "descartes/auth".into(),
             why: "dirty".into(),
+            full_disk: false,
         }),
     };
     let landed = Landing::Landed {

@@ -1,26 +1,27 @@
 //! The fast-forward of the user's checkout, also where an earlier one was cut short.
 //!
 //! A git that is killed in the middle leaves files as the new commit has them, one of them half
-//! written, and an index that does not know. Nothing is changed in the user's tree but that: where
-//! every file in the way is such, the index is told, and what is half written goes.
+//! written, and an index that does not know; so does one that fails and whose files could not be put
+//! back. Nothing is changed in the user's tree but that: where every file in the way is such, the
+//! index is told, and what is half written goes.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use descartes_text::units::plural;
 
 use super::{Done, GitError, Trees};
-use crate::tasks::git_error::GitErrorKind;
 
 /// Mode and object of a file, as git has it; none where it has none.
 pub(super) type HalfLandedEntry = Option<(String, String)>;
 
 /// A file that a fast-forward changes.
-struct Changed {
-    name: String,
-    old: HalfLandedEntry,
-    new: HalfLandedEntry,
+pub(super) struct Changed {
+    pub(super) name: String,
+    pub(super) old: HalfLandedEntry,
+    pub(super) new: HalfLandedEntry,
 }
 
 /// Files that are to be dealt with before a fast-forward can be tried again.
@@ -28,8 +29,14 @@ struct Changed {
 struct Mended {
     /// Index entries that were set, with what they were before.
     restored: Vec<(String, HalfLandedEntry)>,
-    /// Files that a killed git left, and that are gone.
-    removed: usize,
+    /// Files that a git left half written, and that are gone.
+    removed: Vec<(String, HalfLandedEntry)>,
+}
+
+impl Mended {
+    fn is_nothing(&self) -> bool {
+        self.restored.is_empty() && self.removed.is_empty()
+    }
 }
 
 impl Trees {
@@ -38,51 +45,57 @@ impl Trees {
         self.folder.join("control").join("landing")
     }
 
-    /// What a fast-forward from here was about that was cut short.
-    fn cut_short(&self, head: &str) -> Option<String> {
-        let text = fs_err::read_to_string(self.landing_mark()).ok()?;
-        let (from, to) = text.trim().split_once(' ')?;
-        (from == head).then(|| to.to_owned())
+    /// What fast-forwards from here were about that were cut short.
+    fn cut_short(&self, head: &str) -> Vec<String> {
+        let text = fs_err::read_to_string(self.landing_mark()).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let from_here = lines.filter(|(from, _)| *from == head);
+        from_here.map(|(_, to)| to.trim().to_owned()).collect()
+    }
+
+    /// Says that a fast-forward is under way, before it is.
+    fn mark_landing(&self, head: &str, cut_short: &[String], commit: &str) -> Done<()> {
+        if cut_short.iter().any(|to| to == commit) {
+            return Ok(());
+        }
+        let all = cut_short.iter().map(String::as_str).chain([commit]);
+        let text: String = all.map(|to| format!("{head} {to}\n")).collect();
+        // Beside it first: what an earlier one says must not get lost on a full disk.
+        let mark = self.landing_mark();
+        let new = mark.with_extension("new");
+        fs_err::write(&new, text)?;
+        fs_err::rename(new, mark).map_err(GitError::from)
     }
 
     /// Moves the user's checkout and branch onwards, or leaves both as they are: git's words.
     pub(super) fn fast_forward(&self, head: &str, commit: &str) -> Done<Result<(), GitError>> {
         let cut_short = self.cut_short(head);
-        let mark = |to: &str| fs_err::write(self.landing_mark(), format!("{head} {to}\n"));
-        if cut_short.is_none() {
-            mark(commit)?;
-        }
-        let ff = ["merge", "--ff-only", "--quiet", commit];
-        let mut moved = self.user.attempt(&ff)?;
-        let is_answer = |error: &GitError| error.kind() != GitErrorKind::Killed;
-        if moved.as_ref().is_err_and(is_answer) {
-            let mended = self.mend_checkout(head, commit, cut_short.as_deref())?;
-            if !mended.restored.is_empty() || mended.removed > 0 {
-                if cut_short.is_some() {
-                    mark(commit)?;
-                }
-                moved = self.user.attempt(&ff)?;
+        self.mark_landing(head, &cut_short, commit)?;
+        let changed = self.changed_files(head, commit)?;
+        let all = changed.as_deref().unwrap_or_default();
+        let mut moved = self.try_forward(commit, all)?;
+        if moved.is_refusal() && changed.is_some() {
+            let mended = self.mend_checkout(all, &cut_short)?;
+            if !mended.is_nothing() {
+                moved = self.try_forward(commit, all)?;
             }
-            if moved.is_err() {
+            if moved.answer.is_err() {
                 self.set_entries(mended.restored.iter().map(|(name, old)| (name, old)))?;
+                let removed = mended.removed.iter().filter(|(_, old)| old.is_some());
+                self.write_again(removed.map(|(name, _)| name.as_str()))?;
             }
         }
-        let is_over = match &moved {
-            Ok(()) => true,
-            Err(error) => is_answer(error) && cut_short.is_none(),
-        };
+        // Where something of an earlier one is in the way, it is told from a person's files later.
+        let is_over = moved.answer.is_ok() || (moved.is_as_before() && cut_short.is_empty());
         if is_over {
             drop(fs_err::remove_file(self.landing_mark()));
         }
-        Ok(moved)
+        Ok(moved.answer)
     }
 
     /// Where every file in the way is one that a cut short fast-forward left, or is by chance as
     /// the new commit has it, makes room.
-    fn mend_checkout(&self, head: &str, commit: &str, cut_short: Option<&str>) -> Done<Mended> {
-        let Some(changed) = self.changed_files(head, commit)? else {
-            return Ok(Mended::default());
-        };
+    fn mend_checkout(&self, changed: &[Changed], cut_short: &[String]) -> Done<Mended> {
         let staged = self.staged_files()?;
         let behind = |file: &&Changed| staged.get(&file.name) != file.new.as_ref();
         let behind: Vec<&Changed> = changed.iter().filter(behind).collect();
@@ -95,10 +108,10 @@ impl Trees {
                 None => {}
                 Some(Some(found)) if file.new.as_ref() == Some(found) => restored.push(file),
                 Some(Some(found)) if file.old.as_ref() == Some(found) => {}
-                Some(_) => match cut_short {
-                    Some(to) if is_staged && self.is_part_of(to, &file.name)? => left.push(file),
-                    _ => return Ok(Mended::default()),
-                },
+                Some(_) if is_staged && self.is_part_of_any(cut_short, &file.name)? => {
+                    left.push(file);
+                }
+                Some(_) => return Ok(Mended::default()),
             }
         }
         self.set_entries(restored.iter().map(|file| (&file.name, &file.new)))?;
@@ -115,7 +128,7 @@ impl Trees {
         }
         if !left.is_empty() {
             self.user.locks.tell(format!(
-                "{} in your checkout were partly written by a git process that was killed: \
+                "{} in your checkout were partly written by a git process that was killed or failed: \
                  writing them again",
                 plural(left.len() as u64, "file")
             ));
@@ -123,7 +136,7 @@ impl Trees {
         let old = |file: &&Changed| (file.name.clone(), file.old.clone());
         Ok(Mended {
             restored: restored.iter().map(old).collect(),
-            removed: left.len(),
+            removed: left.iter().map(old).collect(),
         })
     }
 
@@ -160,7 +173,7 @@ impl Trees {
     }
 
     /// The user's index.
-    fn staged_files(&self) -> Done<HashMap<String, (String, String)>> {
+    pub(super) fn staged_files(&self) -> Done<HashMap<String, (String, String)>> {
         let out = self.user.bytes(&["ls-files", "--stage", "-z"])?;
         let out = String::from_utf8_lossy(&out);
         let entry = |row: &str| {
@@ -207,18 +220,35 @@ impl Trees {
         Ok(found)
     }
 
+    fn is_part_of_any(&self, commits: &[String], name: &str) -> Done<bool> {
+        for commit in commits {
+            if self.is_part_of(commit, name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a file of the user's checkout is the beginning of what a commit has there: all of
     /// it is in that commit.
-    fn is_part_of(&self, commit: &str, name: &str) -> Done<bool> {
+    pub(super) fn is_part_of(&self, commit: &str, name: &str) -> Done<bool> {
         let path = self.user.dir.join(name);
-        if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
-            return Ok(false);
-        }
+        let kind = fs_err::symlink_metadata(&path).map(|meta| meta.file_type());
         let at = format!("{commit}:{name}");
-        let Ok(whole) = self.user.bytes(&["cat-file", "--filters", &at]) else {
-            return Ok(false);
-        };
-        Ok(read(&path)?.is_some_and(|part| whole.starts_with(&part)))
+        Ok(match kind {
+            Ok(kind) if kind.is_symlink() => {
+                let whole = self.user.bytes(&["cat-file", "blob", &at]);
+                let to = fs_err::read_link(&path)?;
+                whole.is_ok_and(|whole| whole == to.as_os_str().as_bytes())
+            }
+            Ok(kind) if kind.is_file() => {
+                let Ok(whole) = self.user.bytes(&["cat-file", "--filters", &at]) else {
+                    return Ok(false);
+                };
+                read(&path)?.is_some_and(|part| whole.starts_with(&part))
+            }
+            _ => false,
+        })
     }
 
     /// Sets entries of the user's index; the files stay as they are.

@@ -152,7 +152,7 @@ impl Trees {
             Ok(landed) => landed,
             Err(error) => {
                 error.log("landing");
-                self.wait_to_land(&self.merged()?, &error.to_string())?
+                self.not_landed(&self.merged()?, &error, &error.to_string())?
             }
         };
         let commit = commit.map(|commit| landed.unwrap_or(commit));
@@ -203,17 +203,20 @@ impl Trees {
             if let Some(statuses) = &statuses {
                 self.stage_statuses(statuses)?;
             }
-            let moved = self.fast_forward(&head, last)?;
-            self.unstage_statuses()?;
-            let Err(error) = moved else {
+            let moved = self.fast_forward(&head, last);
+            let unstaged = self.unstage_statuses();
+            // What kept it from landing is the cause of what else fails.
+            let Err(error) = moved? else {
+                unstaged?;
                 self.set_waves(last)?;
                 self.stands_on(last);
                 let statuses = statuses.map(|statuses| statuses.commit);
                 return self.has_landed(&commit, true, statuses);
             };
             if self.user.commit_of("HEAD")?.as_ref() == Some(&head) {
-                return self.wait_to_land(&merged, &git_reason(&error.to_string()));
+                return self.not_landed(&merged, &error, &git_reason(&error.to_string()));
             }
+            unstaged?;
             tries += 1;
             debug!(tries, "the user's branch moved while work was landing");
             if tries == SAID_AFTER {
@@ -351,13 +354,41 @@ impl Trees {
     fn wait_for_hand(&self, commit: &str, why: &str, by_hand: Option<ByHand>) -> Done<Landed> {
         let branch = self.ready_branch();
         self.put_branch(&branch, commit)?;
-        info!(commit, branch, "work waits to land");
-        let landing = Landing::Ready {
-            commit: commit.to_owned(),
-            branch,
-            why: why.to_owned(),
-            by_hand,
-        };
-        Ok((None, Some(landing)))
+        Ok(waiting(commit, branch, why, by_hand, false))
     }
+
+    /// Work waits, since an error kept it from landing. On a full disk there may be no room for the
+    /// branch either: the ref of what was merged has the work.
+    pub(super) fn not_landed(&self, commit: &str, error: &GitError, why: &str) -> Done<Landed> {
+        if !error.is_disk_full(self.free_bytes()) {
+            return self.wait_to_land(commit, why);
+        }
+        let branch = self.ready_branch();
+        if let Err(error) = self.put_branch(&branch, commit) {
+            error.log("naming work that waits");
+        }
+        let why = match error {
+            GitError::DiskFull(_) => why.to_owned(),
+            _ => GitError::DiskFull(why.to_owned()).to_string(),
+        };
+        Ok(waiting(commit, branch, &why, None, true))
+    }
+}
+
+fn waiting(
+    commit: &str,
+    branch: String,
+    why: &str,
+    by_hand: Option<ByHand>,
+    full_disk: bool,
+) -> Landed {
+    info!(commit, branch, full_disk, "work waits to land");
+    let landing = Landing::Ready {
+        commit: commit.to_owned(),
+        branch,
+        why: why.to_owned(),
+        by_hand,
+        full_disk,
+    };
+    (None, Some(landing))
 }

@@ -18,6 +18,7 @@ mod leftovers;
 mod links;
 mod marks;
 mod names;
+mod put_back;
 mod refs;
 mod rescue;
 mod slots;
@@ -379,8 +380,7 @@ impl Trees {
     ) -> Option<Landing> {
         let landed = self.land(message, gates, marks).or_else(|error| {
             error.log("landing");
-            let merged = self.merged()?;
-            self.wait_to_land(&merged, &error.to_string())
+            self.not_landed(&self.merged()?, &error, &error.to_string())
         });
         landed.ok().and_then(|(_, landing)| landing)
     }
