@@ -159,9 +159,10 @@ impl ClientError {
             )),
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
-            Self::Illegal(_) | Self::Empty(_) => {
+            Self::Illegal(_) => {
                 text("start over, keeping the old file: descartes loop start --force")
             }
+            Self::Empty(_) => text("how to continue it: descartes loop resume"),
             Self::Lock(LockError::Held(_)) => text("look at it with: descartes loop status"),
             Self::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
             Self::Stopped(pid) => Some(format!(

@@ -10,6 +10,7 @@ use descartes_kernel::transition::begin;
 use descartes_store::catalog::{Lies, LoopEntry, LoopMeta};
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
 use descartes_store::lock::{Held, holder_of, holder_of_loop};
+use descartes_store::lost_end::LostEnd;
 use descartes_store::state_file::{Loaded, Origin, StateFileError, load};
 use descartes_views::view::Life;
 use jiff::Timestamp;
@@ -43,6 +44,8 @@ pub struct Look {
     pub life: Life,
     /// What a person should know of its files.
     pub notices: Vec<String>,
+    /// Iterations that the state file records, where the journal lost its end.
+    pub recorded: Option<u32>,
 }
 
 impl LoopHandle {
@@ -185,8 +188,30 @@ impl LoopHandle {
     /// Its state: a fold of the end of its journal.
     pub fn state(&self) -> Result<LoopState, ClientError> {
         match &self.file {
-            None => Ok(state::read(&self.dir.journal())?.0),
+            None => Ok(self.read_journal()?.0),
             Some(loaded) => self.state_of(&loaded.state),
+        }
+    }
+
+    /// The state by the journal, or by the state file where the journal has no whole line; whether it
+    /// has one.
+    fn read_journal(&self) -> Result<(LoopState, bool), ClientError> {
+        let empty = match state::read(&self.dir.journal()) {
+            Ok((state, _)) => return Ok((state, true)),
+            Err(error @ ClientError::Empty(_)) => error,
+            Err(error) => return Err(error),
+        };
+        match load(&self.meta.state_file) {
+            Ok(file) if !self.is_foreign(&file.state) => Ok((self.state_of(&file.state)?, false)),
+            _ => Err(empty),
+        }
+    }
+
+    /// Refuses to write where the journal lost what the state file still tells: both would forget it.
+    pub(crate) fn refuse_lost_end(&self, journal: Option<&LoopState>) -> Result<(), ClientError> {
+        match self.lost_end(journal) {
+            Some(lost) => Err(ClientError::refused(lost.message, lost.hint)),
+            None => Ok(()),
         }
     }
 
@@ -202,7 +227,10 @@ impl LoopHandle {
     /// the two questions is never taken for an interrupted one.
     pub fn look(&self) -> Result<Look, ClientError> {
         let before = self.life()?;
-        let state = self.state()?;
+        let (state, has_lines) = match &self.file {
+            None => self.read_journal()?,
+            Some(loaded) => (self.state_of(&loaded.state)?, true),
+        };
         let over = matches!(state.phase, Phase::Finished { .. });
         let life = match before {
             Life::Gone if !over => self.life()?,
@@ -213,6 +241,14 @@ impl LoopHandle {
             Life::Alive => self.host_notices(),
             Life::Gone => self.file_notices(&state),
         };
+        let lost = match life {
+            Life::Gone => self.lost_end(has_lines.then_some(&state)),
+            Life::Alive => None,
+        };
+        notices.extend(
+            lost.as_ref()
+                .map(|lost| format!("{}; {}", lost.message, lost.hint)),
+        );
         if let Some((message, hint)) = &self.displaced {
             notices.push(format!("{message}; {hint}"));
         }
@@ -220,7 +256,20 @@ impl LoopHandle {
             state,
             life,
             notices,
+            recorded: lost.map(|lost| lost.recorded),
         })
+    }
+
+    /// What the state file tells and the journal lost.
+    fn lost_end(&self, journal: Option<&LoopState>) -> Option<LostEnd> {
+        if self.is_copy() || self.file.is_some() || self.displaced.is_some() {
+            return None;
+        }
+        let path = &self.meta.state_file;
+        let file = load(path)
+            .ok()
+            .filter(|file| !self.is_foreign(&file.state))?;
+        LostEnd::find(&self.dir, journal, path, &file)
     }
 
     /// What a person should know of the process that has it.

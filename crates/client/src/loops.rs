@@ -230,7 +230,8 @@ impl Loops {
 
     fn with_journal(&self, id: &str) -> Option<LoopEntry> {
         let dir = self.root.loop_dir(id).ok()?;
-        dir.journal().is_file().then_some(())?;
+        // What is no file is refused when it is opened, as a resume does.
+        dir.journal().symlink_metadata().ok()?;
         catalog::find(&self.root, id)
             .ok()
             .filter(|entry| entry.meta.id == id)

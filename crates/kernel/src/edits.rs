@@ -69,6 +69,17 @@ impl Edit {
         out
     }
 
+    /// What a person is told where nobody edited the file, but the journal lost lines that it is of.
+    pub fn recovered(&self) -> Option<String> {
+        let words: Vec<String> = self.applied.iter().map(FieldChange::describe).collect();
+        (!words.is_empty()).then(|| {
+            format!(
+                "the journal lost a change that the state file still records: applied: {}",
+                words.join("; ")
+            )
+        })
+    }
+
     /// What a person is told, a line each.
     pub fn notices(&self) -> Vec<String> {
         let list = |changes: &[FieldChange]| {
@@ -129,6 +140,31 @@ pub fn edited(
         })
     });
     edit
+}
+
+/// Limits that are tighter in a state file of ours than in a journal that lost lines, and nothing else
+/// of it: what a person forbade stays forbidden.
+pub fn tightened(state: &LoopState, file: &IterativeLoopState, from: Option<&Sender>) -> Edit {
+    let all = changes(&state.config, &file.config).into_iter();
+    let (applied, rest): (Vec<_>, Vec<_>) = all.partition(|(change, weight)| {
+        *weight == Weight::Harmless && LIMITS.contains(&change.field.as_str())
+    });
+    if applied.is_empty() {
+        return Edit::default();
+    }
+    let only = |changes: Vec<(FieldChange, Weight)>| -> Vec<FieldChange> {
+        changes.into_iter().map(|(change, _)| change).collect()
+    };
+    let config = put_back(&state.config, file.config.clone(), &only(rest));
+    Edit {
+        event: Some(Decided::new(Event::StateEdited {
+            config: Box::new(config),
+            iterations: state.iterations,
+            from: from.cloned(),
+        })),
+        applied: only(applied),
+        held_back: Vec::new(),
+    }
 }
 
 /// Every field that differs, with its weight.
@@ -238,6 +274,21 @@ fn put_back(
     config
 }
 
+/// Fields of which less is tighter.
+const LIMITS: [&str; 11] = [
+    "max_iterations",
+    "max_duration_secs",
+    "max_cost_usd",
+    "max_tokens",
+    "iteration_timeout_secs",
+    "idle_timeout_secs",
+    "max_failures",
+    "max_log_bytes",
+    "verify_timeout_secs",
+    "max_spec_tokens",
+    "stall_after",
+];
+
 fn weight(field: &str, from: &Value, to: &Value) -> Weight {
     let harmless = match field {
         "prompt"
@@ -254,17 +305,7 @@ fn weight(field: &str, from: &Value, to: &Value) -> Weight {
         | "git.branch_template"
         | "git.tag_green" => true,
         "verify" => is_more_of(from, to),
-        "max_iterations"
-        | "max_duration_secs"
-        | "max_cost_usd"
-        | "max_tokens"
-        | "iteration_timeout_secs"
-        | "idle_timeout_secs"
-        | "max_failures"
-        | "max_log_bytes"
-        | "verify_timeout_secs"
-        | "max_spec_tokens"
-        | "stall_after" => is_tighter(from, to),
+        limit if LIMITS.contains(&limit) => is_tighter(from, to),
         "permissions" => rights(to) < rights(from),
         _ => false,
     };
@@ -492,5 +533,27 @@ mod tests {
         file.config.max_iterations = Some(500);
         let edit = edited(&state, &file, Accept::Harmless, None);
         assert_eq!((edit.event.is_none(), edit.held_back.len()), (true, 1));
+    }
+
+    #[test]
+    fn of_a_file_beside_a_journal_that_lost_lines_only_tighter_limits_hold() {
+        let state = state();
+        let mut file = state.project(&Kept::default());
+        assert_eq!(tightened(&state, &file, None), Edit::default());
+        file.config.max_iterations = Some(500);
+        file.config.prompt = "other work".into();
+        file.config.verify = vec!["true".into()];
+        file.config.working_directory = Some("/slot".into());
+        assert_eq!(tightened(&state, &file, None), Edit::default());
+        file.config.max_cost_usd = Some(1.0);
+        let edit = tightened(&state, &file, None);
+        let Some(Event::StateEdited { config: taken, .. }) = edit.event.as_deref() else {
+            panic!("{edit:?}");
+        };
+        let mut wanted = config();
+        wanted.max_cost_usd = Some(1.0);
+        assert_eq!(**taken, wanted);
+        let words = edit.recovered().unwrap_or_default();
+        assert!(words.contains("applied: max_cost_usd: 5"), "{words}");
     }
 }

@@ -14,6 +14,7 @@ mod field_change;
 pub mod fleet;
 pub mod gate_files;
 pub mod limits;
+pub mod lost_end;
 pub mod notice;
 pub mod outcome;
 pub mod progress;

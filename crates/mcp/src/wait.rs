@@ -47,6 +47,7 @@ pub fn until_over(
         state,
         life: follower.life(),
         notices: Vec::new(),
+        recorded: None,
     };
     let (mut last, mut told_at) = (String::new(), Instant::now());
     let mut say = |text: String, told_at: &mut Instant| {

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod layout;
 pub mod lock;
 pub mod logs;
+pub mod lost_end;
 pub mod mirror;
 mod ops;
 pub mod prompts;

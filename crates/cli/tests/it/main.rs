@@ -44,6 +44,7 @@ mod landing_statuses;
 mod landing_yours;
 mod list_rules;
 mod lost_directory;
+mod lost_journal;
 mod mcp;
 mod mcp_client;
 mod merge_trains;

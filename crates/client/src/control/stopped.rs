@@ -12,7 +12,7 @@ use descartes_kernel::step::{cancel_stopped, command_stopped, refusal};
 use descartes_kernel::transition::{Fold, apply};
 use descartes_store::Sync;
 use descartes_store::host::this_host;
-use descartes_store::journal::{Journal, JournalError};
+use descartes_store::journal::{Journal, JournalError, last_records};
 use descartes_store::lock::{Holder, StateLock};
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
@@ -46,6 +46,9 @@ impl Hold {
             host: this_host(env!("CARGO_PKG_VERSION")),
         };
         let lock = StateLock::acquire(&handle.root, &handle.meta.state_file, &holder)?;
+        if last_records(&path, 1).is_ok_and(|records| records.is_empty()) {
+            handle.refuse_lost_end(None)?;
+        }
         let mut fold = Fold::default();
         let (journal, recovered) = Journal::open_with(&path, |record| fold.push(&record))?;
         let state = fold.finish()?;
@@ -63,6 +66,7 @@ impl Hold {
             notices: torn.into_iter().collect(),
             _lock: lock,
         };
+        handle.refuse_lost_end(Some(&hold.state))?;
         hold.take_file()?;
         Ok(hold)
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
-use descartes_kernel::edits::{Accept, Edit, edited};
+use descartes_kernel::edits::{Accept, Edit, edited, tightened};
 use descartes_kernel::event::Event;
 use descartes_kernel::fact;
 use descartes_kernel::state::{Kept, LoopState, Phase};
@@ -112,20 +112,20 @@ pub(crate) fn resume_for(
             &resume.change,
         )?,
         _ => {
-            let (journal, state) = fold_journal(&dir, &mut notices, &mut events)?;
+            let file = (state_file.path(), loaded.as_ref());
+            let (journal, state) = fold_journal(&dir, file, &mut notices, &mut events)?;
             (journal, state, None)
         }
     };
     let mut held_back = HeldBack::No;
-    if let Some(loaded) = &loaded {
-        check_end(&state, loaded, &dir)?;
-        if found.source == StateSource::Journal {
-            let edit = edit_of(&state, loaded, resume.accept, from.as_ref(), &mut notices);
-            held_back = HeldBack::of(&edit);
-            if let Some(event) = edit.event {
-                branch = new_branch(&settings, &state, &event, &dir)?;
-                record(&mut journal, &mut state, event)?;
-            }
+    if let Some(loaded) = &loaded
+        && found.source == StateSource::Journal
+    {
+        let edit = edit_of(&state, loaded, resume.accept, from.as_ref(), &mut notices);
+        held_back = HeldBack::of(&edit);
+        if let Some(event) = edit.event {
+            branch = new_branch(&settings, &state, &event, &dir)?;
+            record(&mut journal, &mut state, event)?;
         }
     }
     if let Some(home) = &copy_of {
@@ -238,34 +238,6 @@ pub(crate) fn resume_for(
     Ok(Resumed::Go(Box::new(host)))
 }
 
-/// A journal that lost finished iterations, which are synced before the state file is written,
-/// was damaged from outside. Going on would use their numbers and their logs again.
-fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), HostError> {
-    let is_whole = match loaded.origin {
-        // Where the journal has the line that it is of, too: a repair may have dropped one before it.
-        Origin::Projected { .. } => false,
-        Origin::Edited { seq } => seq <= state.seq,
-        _ => return Ok(()),
-    };
-    if is_whole || loaded.state.iteration <= state.iterations {
-        return Ok(());
-    }
-    let (journal, folder) = (dir.journal(), dir.path());
-    Err(HostError::refused(
-        format!(
-            "{} ends after {}, but the state file records {}: the end of the journal is missing",
-            journal.display(),
-            plural(u64::from(state.iterations), "iteration"),
-            loaded.state.iteration
-        ),
-        format!(
-            "restore the journal, or continue from the state file alone: mv {0} {0}.damaged, \
-             then `descartes loop resume`",
-            folder.display()
-        ),
-    ))
-}
-
 /// A file edited by hand is taken as the person's wish, and said; what loosens the loop only where
 /// the person says so, for the file lies in the agent's reach.
 fn edit_of(
@@ -276,7 +248,16 @@ fn edit_of(
     notices: &mut Vec<String>,
 ) -> Edit {
     let theirs = &loaded.state.config.backend;
-    if matches!(loaded.origin, Origin::Projected { .. }) {
+    if let Origin::Projected { seq } = loaded.origin {
+        // One that is as new as the journal has the same limits, unless the journal lost lines.
+        let tighter = match (seq >= state.seq, from) {
+            (true, Some(_)) => tightened(state, &loaded.state, from),
+            _ => Edit::default(),
+        };
+        if tighter.event.is_some() {
+            notices.extend(tighter.recovered());
+            return tighter;
+        }
         // Everything else in it is the journal's.
         if theirs.environment_hash == state.config.backend.environment_hash {
             return Edit::default();

@@ -13,6 +13,7 @@ use descartes_kernel::transition::Fold;
 use descartes_store::catalog;
 use descartes_store::journal::{Journal, Recovered, last_records};
 use descartes_store::layout::LoopDir;
+use descartes_store::lost_end::LostEnd;
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -77,7 +78,9 @@ pub(super) fn find(
     let path = state_file.path().to_owned();
     // An id that cannot be one has none.
     let folder_of = |id: &str| settings.root.loop_dir(id).ok();
-    let has_journal = |id: &str| folder_of(id).is_some_and(|dir| dir.journal().is_file());
+    // Whatever is in its place: what is no file is refused when it is opened.
+    let is_there = |dir: LoopDir| dir.journal().symlink_metadata().is_ok();
+    let has_journal = |id: &str| folder_of(id).is_some_and(is_there);
     match state_file.load() {
         Ok(loaded) => {
             let origin = loaded.origin;
@@ -199,11 +202,19 @@ fn rebuilt(error: &StateFileError, path: &Path) -> String {
     }
 }
 
+/// Reads the journal. One without a whole line is left as it is: the state file may know the loop.
 pub(super) fn fold_journal(
     dir: &LoopDir,
+    state_file: (&Path, Option<&Loaded>),
     notices: &mut Vec<String>,
     tasks: &mut Vec<sched::Event>,
 ) -> Result<(Journal, LoopState), HostError> {
+    let last = last_records(&dir.journal(), 1);
+    if last.is_ok_and(|records| records.is_empty()) {
+        let (path, loaded) = state_file;
+        let lost = loaded.and_then(|loaded| LostEnd::find(dir, None, path, loaded));
+        return Err(lost.map_or_else(|| empty(dir), refused));
+    }
     let mut fold = Fold::default();
     let (journal, recovered) = Journal::open_with(&dir.journal(), |record| {
         if let Event::Tasks { event } = &record.event {
@@ -216,13 +227,24 @@ pub(super) fn fold_journal(
     if let Some(cut) = cut {
         notices.push(format!("the journal's last line was incomplete: {cut}"));
     }
-    match state {
-        Some(state) => Ok((journal, state)),
-        None => Err(HostError::refused(
-            format!("the journal {} is empty", dir.journal().display()),
-            "start over with `descartes loop start --force`",
-        )),
+    let state = state.ok_or_else(|| empty(dir))?;
+    if let (path, Some(loaded)) = state_file
+        && let Some(lost) = LostEnd::find(dir, Some(&state), path, loaded)
+    {
+        return Err(refused(lost));
     }
+    Ok((journal, state))
+}
+
+fn empty(dir: &LoopDir) -> HostError {
+    HostError::refused(
+        format!("the journal {} is empty", dir.journal().display()),
+        "start over with `descartes loop start --force`",
+    )
+}
+
+fn refused(lost: LostEnd) -> HostError {
+    HostError::refused(lost.message, lost.hint)
 }
 
 /// A state file that is all there is (written by hand, or from another machine): a journal

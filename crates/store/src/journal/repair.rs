@@ -30,7 +30,7 @@ struct LineLost {
 
 /// Rewrites the journal without its damaged lines. Each lost number is marked by a `line_lost`
 /// event. Where the loop's state cannot be told without a lost line, the journal ends before it; a
-/// journal without its first line is removed. The caller holds the loop's lock.
+/// journal without its first line, or without any, is removed. The caller holds the loop's lock.
 pub fn repair(path: &Path) -> Result<Repaired, JournalError> {
     let raw = ops::read(path)?;
     let mut done = Repaired {
@@ -79,7 +79,7 @@ pub fn repair(path: &Path) -> Result<Repaired, JournalError> {
     }
     // A damaged line end joins two lines, a removed line leaves nothing: the numbers tell.
     done.damaged = done.damaged.max(marks);
-    if done.damaged > 0 {
+    if done.damaged > 0 || done.kept == 0 {
         let copy = done.copy.insert(free_name(path));
         ops::replace(copy, &raw, Sync::Durable)?;
         match out.is_empty() {

@@ -63,9 +63,14 @@ fn row(found: &LoopHandle, args: ListArgs, now: Timestamp) -> Vec<Cell> {
         Ok(look) => {
             let state = &look.state;
             let tasks = state.tasks.as_ref().map(|tasks| tasks.count());
-            let (done, unit) = short_progress(state.iterations, state.config.max_iterations, tasks);
+            let iterations = look.recorded.unwrap_or(state.iterations);
+            let (done, unit) = short_progress(iterations, state.config.max_iterations, tasks);
             let status = Status::of(state, look.life);
-            (Cell::new(status.tone(), status.label()), done + unit)
+            let status = match look.recorded {
+                Some(_) => Cell::new(Tone::Bad, "Journal incomplete"),
+                None => Cell::new(status.tone(), status.label()),
+            };
+            (status, done + unit)
         }
         Err(error) => {
             let text = cut_end(&format!("unreadable: {error}"), 40);

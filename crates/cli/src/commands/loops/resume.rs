@@ -315,9 +315,14 @@ fn mend(found: &LoopToResume, root: &StateRoot, printer: &Printer) -> Result<(),
         .map_err(descartes_core::host::HostError::from)?;
     let done = repair(&entry.dir.journal())?;
     let Some(copy) = &done.copy else {
-        printer.note("the journal is not damaged: nothing was repaired");
+        printer.note("no line of the journal is damaged: nothing was repaired");
         return Ok(());
     };
+    if done.kept == 0 && done.damaged == 0 {
+        let copy = copy.display();
+        printer.note(&format!("the journal was empty: it is now {copy}"));
+        return Ok(());
+    }
     let mut dropped = format!("dropped {}", plural(done.damaged, "damaged line"));
     if done.dependent > 0 {
         let dependent = plural(done.dependent, "later line");

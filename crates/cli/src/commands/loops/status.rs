@@ -70,6 +70,7 @@ fn watch(found: &LoopHandle, args: &StatusArgs, ctx: &CommandContext) -> Result<
         state,
         life: follower.life(),
         notices: Vec::new(),
+        recorded: None,
     };
     loop {
         ctx.printer.tell_polling();
