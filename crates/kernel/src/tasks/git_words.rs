@@ -54,7 +54,13 @@ pub fn remote_reason(words: &str) -> String {
     };
     let telling = lines.clone().rfind(|line| !is_noise(line));
     let reason = telling.or_else(|| lines.clone().next_back());
-    reason.unwrap_or("git said nothing").to_owned()
+    let reason = reason.unwrap_or("git said nothing");
+    // A hook's own words stand before what git makes of them.
+    let mut told = lines.rev().filter_map(|line| line.strip_prefix("remote:"));
+    match told.find(|words| !words.trim().is_empty()) {
+        Some(words) if reason.contains("rejected]") => format!("{} ({reason})", words.trim()),
+        _ => reason.to_owned(),
+    }
 }
 
 /// Where only the end of what git said is known, it begins with this line.
@@ -143,7 +149,14 @@ mod tests {
                        error: failed to push some refs to 'ssh://h/app.git'\n";
         let table = [
             (ssh, "git@h: Permission denied (publickey)."),
-            (refused, "! [remote rejected] a -> b (hook declined)"),
+            (
+                refused,
+                "error: GH006: Protected branch update failed. (! [remote rejected] a -> b (hook declined))",
+            ),
+            (
+                "To /r.git\n ! [rejected] a -> b (stale info)\n",
+                "! [rejected] a -> b (stale info)",
+            ),
             (
                 "remote: Invalid username or password.\nfatal: Authentication failed for 'https://h/'",
                 "fatal: Authentication failed for 'https://h/'",
