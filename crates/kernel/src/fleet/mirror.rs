@@ -66,6 +66,8 @@ pub fn copied_file(name: &str) -> Option<CopiedFile> {
     let is_number =
         |word: &str| (1..=20).contains(&word.len()) && word.chars().all(|c| c.is_ascii_digit());
     match words.as_slice() {
+        // Being written: its real name comes when it is whole.
+        [.., file] if file.ends_with(".tmp") => None,
         ["journal.jsonl"] => Some(CopiedFile::Journal),
         ["prompts", file] if is_plain(file) => Some(CopiedFile::Growing),
         ["runs", run, file] if is_number(run) && is_plain(file) => Some(match file {
@@ -125,6 +127,8 @@ mod tests {
             ("runs/0001/gate-1.log", Some(CopiedFile::Growing)),
             ("runs/0001/stdout.log.cut", Some(CopiedFile::Whole)),
             ("prompts/89abcdef", Some(CopiedFile::Growing)),
+            ("prompts/89abcdef.22526-1.tmp", None),
+            ("runs/0001/stdout.log.cut.22526-1.tmp", None),
             ("meta.json", None),
             ("host.json", None),
             ("lock", None),
