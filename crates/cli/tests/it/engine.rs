@@ -61,6 +61,20 @@ fn an_engine_is_started_checked_joined_revoked_and_stopped() {
             .contains(&format!("runs at {address} (nats-server "))
     );
     assert!(engine.start().stdout().contains("runs already"));
+    // What a running engine cannot become is refused, and what to type is said.
+    for other in [
+        ["--listen", "127.0.0.1:1"],
+        ["--host", "else"],
+        ["--cluster", "a,b,c"],
+    ] {
+        let refused = engine.engine(&[&["start"], &other[..]].concat());
+        assert_eq!(refused.code(), Some(65), "{other:?}: {}", refused.stdout());
+        let said = refused.stderr();
+        assert!(
+            said.contains(other[0]) && said.contains("descartes engine stop"),
+            "{said}"
+        );
+    }
     let checked = engine.engine(&["check", &address, "--json"]);
     let report: serde_json::Value = serde_json::from_str(&checked.stdout()).unwrap();
     assert_eq!(report["address"], address, "{report}");

@@ -66,7 +66,7 @@ pub fn render(setup: &EngineSetup, folder: &Path) -> String {
         .collect()
 }
 
-fn place(host: &str, port: u16) -> String {
+pub(super) fn place(host: &str, port: u16) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),
         false => format!("{host}:{port}"),

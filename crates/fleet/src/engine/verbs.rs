@@ -70,7 +70,7 @@ async fn start(
 ) -> Result<EngineReport, EngineFailure> {
     folder.make()?;
     if let Some(pid) = server::running(folder) {
-        return already_running(folder, pid).await;
+        return already_running(folder, pid, &wanted).await;
     }
     let program = server::find(nats_server.as_deref())?;
     let setup = set_up(folder, wanted)?;
@@ -103,8 +103,19 @@ async fn start(
 }
 
 /// Has it read who may connect, which may have come from another server of its cluster.
-async fn already_running(folder: &EngineFolder, pid: u32) -> Result<EngineReport, EngineFailure> {
+async fn already_running(
+    folder: &EngineFolder,
+    pid: u32,
+    wanted: &WantedSetup,
+) -> Result<EngineReport, EngineFailure> {
     let setup = known_setup(folder)?;
+    if let Some(other) = wanted.other_than(&setup)? {
+        return Err(EngineFailure::new(format!(
+            "the engine is already running, with another {other}: it listens on {}",
+            config::place(&setup.host, setup.port)
+        ))
+        .hint("stop it first, its keys and data stay: descartes engine stop"));
+    }
     let config = std::fs::read_to_string(folder.path(CONFIG_FILE)).unwrap_or_default();
     if config != config::render(&setup, &folder.path("")) {
         write_config(folder, &setup)?;
@@ -148,6 +159,28 @@ struct WantedSetup {
     listen: Option<String>,
     host: Option<String>,
     cluster: Vec<String>,
+}
+
+impl WantedSetup {
+    /// The flag that asks for something else than the engine has.
+    fn other_than(&self, setup: &EngineSetup) -> Result<Option<&'static str>, EngineFailure> {
+        let listen = self.listen.as_deref().map(parse_listen).transpose()?;
+        let cluster = match self.cluster.as_slice() {
+            [] => None,
+            servers => Some(cluster_of(servers, setup.cluster.as_ref())?),
+        };
+        Ok(
+            if listen.is_some_and(|it| it != (setup.host.clone(), setup.port)) {
+                Some("--listen")
+            } else if self.host.as_ref().is_some_and(|it| *it != setup.advertised) {
+                Some("--host")
+            } else if cluster.is_some() && cluster != setup.cluster {
+                Some("--cluster")
+            } else {
+                None
+            },
+        )
+    }
 }
 
 /// The setup of the last start, changed as asked; keys stay what they are.
