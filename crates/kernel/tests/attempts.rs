@@ -135,7 +135,7 @@ fn tree(hash: &str) -> TreeFacts {
 
 fn facts(exit: i32, claims: bool) -> RunFacts {
     serde_json::from_value(serde_json::json!({
-        "ended_by": "exit", "exit": {"code": exit}, "duration_ms": 5, "stdout_bytes": 0,
+        "ended_by": "exit", "exit": {"code": exit}, "duration_ms": 60_000, "stdout_bytes": 0,
         "stderr_bytes": 0, "preview": "", "claim": claims.then_some("COMPLETE"),
     }))
     .unwrap()
@@ -208,6 +208,18 @@ fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_
         let told = format!("{proof:?} exit {exit} claims {claims} changes {changes}");
         assert_eq!(outcome(case), expected, "{told}");
     }
+}
+
+#[test]
+fn an_attempt_that_fails_at_its_start_is_a_failure_whatever_it_changed() {
+    let mut sim = Sim::new(Proof::Promise, Gate::None);
+    let at_start = RunFacts {
+        duration_ms: 5,
+        ..facts(7, false)
+    };
+    sim.attempt(1, &at_start, true, Gate::None);
+    let end = attempt_end(&sim.0, 1);
+    assert!(matches!(end, AttemptEnd::Failed { .. }), "{end:?}");
 }
 
 #[test]

@@ -79,6 +79,20 @@ fn max_failures_ends_a_loop_whose_agent_fails() {
 }
 
 #[test]
+fn an_agent_that_fails_at_its_start_is_a_failure_whatever_file_it_leaves() {
+    for backend in ["generic", "claude"] {
+        let world = World::new();
+        world.git_init();
+        let flags = ["-m", "unlimited", "--max-failures", "3", "--backend"];
+        let flags = [&flags[..], &[backend, "--permissions", "all"]].concat();
+        let crash = "sh date +%N >> agent.log; echo 'cannot start' >&2; exit 1";
+        start(&world, crash, &flags).assert_code(7);
+        assert_eq!(state(&world)["exit_reason"]["failures"], 3, "{backend}");
+        assert_eq!(events(&world, "wait_started").len(), 2, "{backend}");
+    }
+}
+
+#[test]
 fn stall_after_nudges_then_stops() {
     let world = World::new();
     world.git_init();

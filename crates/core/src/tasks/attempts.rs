@@ -24,7 +24,7 @@ impl Runner<'_> {
         self.count_time();
         let live = self.live.remove(&news.slot);
         let answer = self.growth.is_under_way().then(|| GrowthAnswer::of(&news));
-        let worked = has_worked(&news);
+        let worked = (news.run.as_ref()).is_some_and(|run| run.summary.shows_work());
         for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;
         }
@@ -129,11 +129,4 @@ impl Runner<'_> {
         let left: Vec<(String, KnownOffer)> = left.collect();
         self.executor.close_left(left);
     }
-}
-
-/// Whether the run of an attempt changed files.
-fn has_worked(news: &AttemptNews) -> bool {
-    let run = news.run.as_ref();
-    run.and_then(|run| run.summary.files)
-        .is_some_and(|files| files > 0)
 }

@@ -66,7 +66,24 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// A failure within this time is one at the start, as of an agent that is not set up.
+const FAILED_AT_START_MS: u64 = 5_000;
+
+/// Whether a failed run that took so long, and told these tokens, failed at its start. Files that it changed
+/// are no work then, but a log or a dump of its own; tokens are, for a model was asked.
+pub(crate) fn failed_at_start(duration_ms: u64, tokens: Option<u64>) -> bool {
+    duration_ms < FAILED_AT_START_MS && tokens.unwrap_or(0) == 0
+}
+
 impl RunFacts {
+    /// Whether it exited with a failure before it can have done any work.
+    pub fn failed_at_start(&self) -> bool {
+        let tokens = self.tokens.and_then(|tokens| tokens.total());
+        matches!(self.ended_by, EndedBy::Exit | EndedBy::GaveUp)
+            && failed_at_start(self.duration_ms, tokens)
+            && self.failure().is_some()
+    }
+
     /// A failure, unless evidence of work says otherwise.
     pub fn failure(&self) -> Option<String> {
         match self.ended_by {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Spent;
 use crate::config::IterativeLoopConfig;
-use crate::event::facts::{EndedBy, NearMissFacts, Verdict};
+use crate::event::facts::{EndedBy, NearMissFacts, Verdict, failed_at_start};
 use crate::outcome::IterativeExitReason;
 
 /// One iteration as the state file tells it.
@@ -54,6 +54,23 @@ pub struct IterationSummary {
     /// Fields of a newer version, kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl IterationSummary {
+    /// Whether its run changed files in more than a failure at its start.
+    pub fn shows_work(&self) -> bool {
+        self.files.is_some_and(|files| files > 0) && !self.failed_at_start()
+    }
+
+    fn failed_at_start(&self) -> bool {
+        let took =
+            (self.started_at.zip(self.completed_at)).map(|(from, to)| to.duration_since(from));
+        let took = took.and_then(|took| u64::try_from(took.as_millis()).ok());
+        let gates: u64 = self.gates.iter().map(|gate| gate.duration_ms).sum();
+        matches!(self.ended_by, Some(EndedBy::Exit | EndedBy::GaveUp))
+            && matches!(self.verdict, Some(Verdict::Failed(_)))
+            && took.is_some_and(|ms| failed_at_start(ms.saturating_sub(gates), self.tokens))
+    }
 }
 
 /// A gate in a summary.

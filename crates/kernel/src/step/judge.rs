@@ -55,7 +55,8 @@ pub(super) fn judge(
         return Verdict::Success;
     }
     match (failure, progress) {
-        (Some(_), Progress::Moved(_)) | (None, _) => Verdict::Worked,
+        (None, _) => Verdict::Worked,
+        (Some(_), Progress::Moved(_)) if !facts.failed_at_start() => Verdict::Worked,
         (Some(why), _) => Verdict::Failed(why),
     }
 }

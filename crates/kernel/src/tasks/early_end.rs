@@ -16,7 +16,7 @@ pub struct EndedAttempt {
     pub ends_all: Option<IterativeExitReason>,
     /// Something other than its agent or gates went wrong.
     pub trouble: Option<AttemptTrouble>,
-    /// Whether its run changed files.
+    /// Whether its run did something, as its summary shows.
     pub worked: bool,
     /// No other attempt is under way.
     pub is_last: bool,
@@ -208,7 +208,7 @@ impl From<Reached> for Input {
 struct FailedAttempts(u32);
 
 impl FailedAttempts {
-    /// Takes the end of an attempt, whose run may have changed files (`worked`), in a loop in which so
+    /// Takes the end of an attempt, whose run may have done something (`worked`), in a loop in which so
     /// many tasks are done. An agent that fails again and again before anything was ever done fails for
     /// every task: that is the end.
     fn count(

@@ -3,6 +3,7 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::state::{GateSummary, IterationSummary};
 use descartes_kernel::step::{Action, ClosingFacts, Input, plan, react};
 use descartes_kernel::transition::{apply, begin};
 
@@ -26,13 +27,93 @@ fn failures_in_a_row_wait_longer_each_time_and_then_end_the_loop() {
 }
 
 #[test]
-fn a_failure_that_moved_files_is_work() {
-    let mut sim = Sim::new(IterativeLoopConfig {
-        max_iterations: Some(9),
-        ..config()
-    });
-    assert_eq!(sim.end(|_| turn(fails())), Reason::MaxIterationsReached);
-    assert!(sim.waits.is_empty());
+fn a_failure_that_moved_files_is_work_unless_it_came_at_the_start() {
+    let at = |duration_ms| RunFacts {
+        duration_ms,
+        ..fails()
+    };
+    let told = |output| RunFacts {
+        tokens: Some(Tokens {
+            output: Some(output),
+            ..Tokens::default()
+        }),
+        ..at(12)
+    };
+    let killed = RunFacts {
+        exit: Some(ExitStatus::Signal(11)),
+        ..at(12)
+    };
+    let silent = RunFacts {
+        did_nothing: true,
+        exit: Some(ExitStatus::Code(0)),
+        ..at(12)
+    };
+    let timed_out = RunFacts {
+        ended_by: EndedBy::Timeout,
+        ..at(1000)
+    };
+    for (facts, is_work) in [
+        (at(12), false),
+        (at(4_999), false),
+        (at(5_000), true),
+        (killed, false),
+        (silent, false),
+        (told(0), false),
+        (told(9), true),
+        // Ended by us: how short it was says nothing about the agent.
+        (timed_out, true),
+    ] {
+        let mut sim = Sim::new(IterativeLoopConfig {
+            max_iterations: Some(9),
+            ..config()
+        });
+        let reason = sim.end(|_| turn(facts.clone()));
+        if is_work {
+            assert_eq!(reason, Reason::MaxIterationsReached, "{facts:?}");
+            assert!(sim.waits.is_empty());
+        } else {
+            assert!(
+                matches!(reason, Reason::AgentFailed { failures: 5, .. }),
+                "{reason:?}: {facts:?}"
+            );
+            assert_eq!(sim.waits, [1, 2, 4, 8]);
+        }
+    }
+}
+
+#[test]
+fn an_attempt_shows_work_by_files_that_more_than_a_failed_start_left() {
+    let at = |text: &str| Some(text.parse().unwrap());
+    let failed = |files, completed_at: &str, tokens| IterationSummary {
+        started_at: at("2026-03-01T12:00:00Z"),
+        completed_at: at(completed_at),
+        ended_by: Some(EndedBy::Exit),
+        verdict: Some(Verdict::Failed("exit code 1".into())),
+        files,
+        tokens,
+        gates: vec![GateSummary {
+            command: "true".into(),
+            exit_code: Some(0),
+            duration_ms: 30_000,
+        }],
+        ..IterationSummary::default()
+    };
+    let (soon, later) = ("2026-03-01T12:00:31Z", "2026-03-01T12:00:41Z");
+    let worked = IterationSummary {
+        verdict: Some(Verdict::Worked),
+        ..failed(Some(1), soon, None)
+    };
+    for (summary, shows_work) in [
+        // The time of its gates is not the agent's.
+        (failed(Some(1), soon, None), false),
+        (failed(Some(1), soon, Some(9)), true),
+        (failed(Some(1), later, None), true),
+        (failed(Some(0), later, None), false),
+        (failed(None, later, None), false),
+        (worked, true),
+    ] {
+        assert_eq!(summary.shows_work(), shows_work, "{summary:?}");
+    }
 }
 
 #[test]
