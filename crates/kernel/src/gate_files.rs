@@ -89,6 +89,48 @@ const BEFORE_COMMANDS: [&str; 9] = [
     "then", "do", "else", "!", "exec", "time", "nice", "env", "source",
 ];
 
+/// Programs that only look at the files that they are given: nothing of them is run, and they compare with no
+/// file that says what is right. Of all others nobody knows.
+const LOOKERS: [&str; 8] = ["test", "[", "grep", "egrep", "fgrep", "ls", "wc", "stat"];
+
+/// The words of a command, by their number, that are files which it only looks at. Where the shell may
+/// understand the command otherwise than these words say, there are none: a warning too many is better
+/// than one too few.
+fn looked_at(command: &str, words: &[String]) -> BTreeSet<usize> {
+    let is_separator = |word: &str| matches!(word, ";" | "&&" | "||" | "|" | "&");
+    let is_plain = |word: &str| {
+        let word = word.strip_suffix(';').unwrap_or(word);
+        !word.contains([';', '&', '|', '(', ')', '$', '`', '{', '}']) || word == "2>&1"
+    };
+    let is_clear = |word: &String| is_separator(word) || is_plain(word);
+    if command.contains('\n') || !words.iter().all(is_clear) {
+        return BTreeSet::new();
+    }
+    let mut found = BTreeSet::new();
+    let mut first = 0;
+    while first < words.len() {
+        let rest = &words[first..];
+        let ends = |word: &String| is_separator(word) || word.ends_with(';');
+        let length = rest.iter().position(ends).map_or(rest.len(), |at| at + 1);
+        let (part, end) = (&rest[..length], rest[length - 1].as_str());
+        let program = part.iter().position(|word| word != "!").unwrap_or(0);
+        // What is printed for another program may be run by that.
+        if end != "|" && is_look(&part[program], &part[program + 1..]) {
+            found.extend(first + program + 1..first + length);
+        }
+        first += length;
+    }
+    found
+}
+
+fn is_look(program: &str, arguments: &[String]) -> bool {
+    let short = |word: &str| word.starts_with('-') && !word.starts_with("--");
+    // A file with patterns decides what is found.
+    let has_patterns =
+        |word: &String| word.starts_with("--f") || (short(word) && word.contains('f'));
+    LOOKERS.contains(&program) && !(program.ends_with("grep") && arguments.iter().any(has_patterns))
+}
+
 #[derive(Default)]
 struct FoundNames {
     names: BTreeSet<String>,
@@ -105,7 +147,8 @@ impl FoundNames {
         let mut programs: Vec<&'static [&'static str]> = Vec::new();
         let mut before = String::new();
         let mut place = WordPosition::Command;
-        for word in &words {
+        let looked_at = looked_at(command, &words);
+        for (at, word) in words.iter().enumerate() {
             if word.contains(char::is_whitespace) && word != command {
                 // A command within the command: sh -c '…'.
                 self.take(word, &here);
@@ -129,7 +172,9 @@ impl FoundNames {
             if runs && is_name(word) {
                 self.executed.insert(joined(&here, word));
             }
-            if is_name(word) {
+            if looked_at.contains(&at) {
+                // Its content is what the agent is to bring about.
+            } else if is_name(word) {
                 self.names.insert(joined(&here, word));
             } else if is_name(value) {
                 self.names.insert(joined(&here, value));
@@ -296,6 +341,40 @@ mod tests {
         assert!(executed("make check").contains("GNUmakefile"));
         let scripts = script_names(&["make check && sh ci/a.sh".to_owned()]);
         assert_eq!(scripts.into_iter().collect::<Vec<_>>(), ["ci/a.sh"]);
+    }
+
+    #[test]
+    fn files_that_a_gate_only_looks_at_are_none_of_its_own() {
+        for (gate, files) in [
+            ("test -s base.txt", &[][..]),
+            ("[ -s base.txt ] && grep -q more base.txt", &[]),
+            ("! grep -rq TODO src/a.rs; ls out.txt", &[]),
+            ("wc -l base.txt 2>&1 > out.txt", &[]),
+            ("cd sub && test -e a.txt", &[]),
+            // Run by what follows, or printed for something that may run it.
+            ("test -x run.sh && ./run.sh", &["run.sh"]),
+            ("grep -v '^#' steps.txt | sh", &["steps.txt"]),
+            ("grep -v x tests.txt | xargs ./t.sh", &["t.sh", "tests.txt"]),
+            // What is right stands in a file.
+            ("grep -qf wanted.txt a.txt", &["a.txt", "wanted.txt"]),
+            ("grep --file=wanted.txt a.txt", &["a.txt", "wanted.txt"]),
+            ("diff wanted.txt a.txt", &["a.txt", "wanted.txt"]),
+            ("cat steps.txt", &["steps.txt"]),
+            // The shell may see another command here.
+            ("test -s a.txt;sh b.sh", &["a.txt;sh", "b.sh"]),
+            ("test -s a.txt\nsh b.sh", &["a.txt", "b.sh"]),
+            ("test -s $(sh b.sh)", &["b.sh"]),
+            ("sh <(grep x b.sh)", &["b.sh"]),
+            ("find a.txt -exec grep x b.sh +", &["a.txt", "b.sh"]),
+            ("A=1 grep x b.sh", &["b.sh"]),
+        ] {
+            let mut found = names(gate);
+            found.retain(|name| [".txt", ".sh", ".rs"].iter().any(|end| name.contains(end)));
+            assert_eq!(found, files, "{gate}");
+        }
+        // One gate looks at it, another runs it.
+        let both = ["test -s a.sh".to_owned(), "sh a.sh".to_owned()];
+        assert!(gate_file_names(&both).contains("a.sh"));
     }
 
     #[test]

@@ -58,6 +58,20 @@ fn a_gate_file_that_the_agent_made_is_told_and_a_file_that_a_gate_looks_for_is_n
 }
 
 #[test]
+fn a_file_that_a_gate_looks_at_is_the_agents_to_change() {
+    let world = World::new();
+    world.write("base.txt", "base\n");
+    let gate = "test -s base.txt && grep -q more base.txt";
+    let ended = start(
+        &world,
+        "append base.txt more ;; promise",
+        &["--verify", gate],
+    );
+    ended.assert_code(0);
+    assert!(!said(&ended).contains("gate file"), "{}", said(&ended));
+}
+
+#[test]
 fn manifests_of_the_gates_program_are_gate_files() {
     let world = World::new();
     world.write("Makefile", "check:\n\tfalse\n");
