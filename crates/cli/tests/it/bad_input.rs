@@ -320,3 +320,18 @@ fn settings_that_cannot_be_used_name_their_place() {
     let run = world.run(command);
     assert_refused(&world, &run, 64, "DESCARTES_TIMEOUT");
 }
+
+#[test]
+fn an_agent_without_a_program_cannot_be_tested_and_is_told_so() {
+    let world = World::new();
+    let run = descartes(&world, &["agents", "test", "generic"]);
+    run.assert_code(64);
+    assert!(run.stderr().contains("`generic` names no program"), "{run}");
+    assert!(run.stderr().contains("[agents.mine]"), "{run}");
+    // What the hint says works.
+    let agent = world.agent("write hello.txt hello ;; promise");
+    let config = format!("[agents.mine]\ncommand = {agent:?}\n");
+    world.write(".descartes/config.toml", &config);
+    descartes(&world, &["trust", "--yes"]).assert_code(0);
+    descartes(&world, &["agents", "test", "mine"]).assert_code(0);
+}

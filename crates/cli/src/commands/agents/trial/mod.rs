@@ -36,6 +36,13 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Runs it; exits with 0 when everything worked, else with 1.
 pub fn run(args: &TestArgs, profiles: &Profiles, ctx: &CommandContext) -> Result<i32, CliError> {
     let profile = super::known(&args.name, profiles)?;
+    if profile.command.trim().is_empty() {
+        return Err(CliError::usage(
+            format!("`{}` names no program that could be tried", profile.name),
+            "give a program a name in .descartes/config.toml, as in `[agents.mine]` and \
+             `command = \"./agent.sh\"`, then: descartes agents test mine",
+        ));
+    }
     let Some(installed) = look_for(profile, ctx) else {
         return Err(CliError::usage(
             format!(
