@@ -1,6 +1,6 @@
 //! What is told of a loop that somebody waits for: a line whenever it stands differently.
 
-use descartes_kernel::event::{Event, Record};
+use descartes_kernel::event::{Event, GateEnd, Record};
 use descartes_kernel::state::LoopState;
 use descartes_text::display::one_line;
 use descartes_text::units::cut_str;
@@ -15,7 +15,11 @@ pub fn line(record: &Record, state: &LoopState) -> Option<String> {
     let head = Head::of(state, Life::Alive).progress();
     let text = match &record.event {
         Event::GateFinished { facts, .. } => {
-            let how = if facts.passed() { "passed" } else { "failed" };
+            let how = match facts.end {
+                _ if facts.passed() => "passed",
+                GateEnd::Cancelled => "cancelled",
+                _ => "failed",
+            };
             format!("{head}: gate {how}: {}", facts.command)
         }
         Event::LoopFinished { .. } => {

@@ -51,7 +51,7 @@ pub fn gate_end(end: GateEnd) -> String {
     match end {
         GateEnd::Exit(status) => exit(status),
         GateEnd::Timeout => "timed out".to_owned(),
-        GateEnd::Cancelled => "stopped".to_owned(),
+        GateEnd::Cancelled => "cancelled".to_owned(),
     }
 }
 

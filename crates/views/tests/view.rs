@@ -202,6 +202,7 @@ fn runs_of_tasks_are_rows_of_the_history() {
             command: "make".into(),
             exit_code: Some(2),
             duration_ms: 7,
+            cancelled: false,
         }],
         ..Default::default()
     };

@@ -3,7 +3,7 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
-    EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
+    EndedBy, Event, GateEnd, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
 };
 use descartes_kernel::state::LoopState;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
@@ -167,6 +167,9 @@ fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<StatusMessage> {
     let command = one_line(&facts.command);
     if facts.passed() {
         return vec![good(format!("{which} green: {command} ({time})"))];
+    }
+    if facts.end == GateEnd::Cancelled {
+        return vec![normal(format!("{which} cancelled: {command} ({time})"))];
     }
     let how = words::gate_end(facts.end);
     let head = format!("{which} red: {command} ({how}, {time})");

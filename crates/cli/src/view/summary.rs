@@ -295,6 +295,7 @@ mod tests {
                 command: "cargo test".into(),
                 exit_code: Some(0),
                 duration_ms: 3200,
+                cancelled: false,
             }],
             ..Default::default()
         });

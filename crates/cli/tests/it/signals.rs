@@ -7,7 +7,7 @@ use descartes_testkit::{World, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{events, loops, start_command, state};
+use crate::common::{descartes, events, loops, start_command, state};
 use crate::landing_statuses::git_that;
 use crate::task_common::{graph, scud_project, statuses};
 
@@ -168,4 +168,40 @@ fn a_signal_ends_a_start_whose_git_hangs() {
             assert_eq!(reason, wanted, "{case}");
         }
     }
+}
+
+#[test]
+fn a_gate_that_was_cancelled_is_called_so_everywhere() {
+    let world = World::new();
+    let gate = "touch gate-up; sleep 1000";
+    let flags = ["--verify", gate, "--kill-grace", "200ms"];
+    let host = start_command(&world, "promise", &flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the gate", SOON, || world.has("gate-up"));
+    send(&host, Signal::SIGTERM);
+    let output = host.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    let live = [output.stdout, output.stderr].concat();
+    let live = String::from_utf8_lossy(&live).into_owned();
+    assert!(live.contains("gate cancelled: touch gate-up"), "{live}");
+    let words = |words: &[&str]| descartes(&world, words).stdout();
+    descartes(&world, &["report", "--output", "page.html"]).assert_code(0);
+    let page = world.read("page.html");
+    let status = words(&["loop", "status"]);
+    assert!(status.contains(&format!("{gate} (cancelled)")), "{status}");
+    assert!(page.contains(">cancelled<"));
+    let history = words(&["loop", "history"]);
+    assert!(history.contains("cancelled"), "{history}");
+    for shown in [live, status, history, page] {
+        assert!(!shown.contains("timed out"), "{shown}");
+        assert!(
+            !shown.contains("red,") && !shown.contains(" red "),
+            "{shown}"
+        );
+    }
+    world.assert_no_survivors();
 }

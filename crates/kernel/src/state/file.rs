@@ -78,10 +78,13 @@ impl IterationSummary {
 pub struct GateSummary {
     /// What was run.
     pub command: String,
-    /// Its exit code; null for a timeout.
+    /// Its exit code; null for a timeout, and where it was cancelled.
     pub exit_code: Option<i32>,
     /// How long it took.
     pub duration_ms: u64,
+    /// Whether the loop was stopped while it ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
 }
 
 /// Where a state file stands against its journal; `hash` covers the rest of the file, so

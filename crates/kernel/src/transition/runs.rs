@@ -196,6 +196,7 @@ fn summary(
             _ => None,
         },
         duration_ms: g.duration_ms,
+        cancelled: g.end == GateEnd::Cancelled,
     };
     IterationSummary {
         iteration: run.iteration - 1,

@@ -95,6 +95,7 @@ fn an_attempt_shows_work_by_files_that_more_than_a_failed_start_left() {
             command: "true".into(),
             exit_code: Some(0),
             duration_ms: 30_000,
+            cancelled: false,
         }],
         ..IterationSummary::default()
     };

@@ -9,7 +9,7 @@ use super::axis::Axis;
 use super::{Anchor, Clock, Ink, Picture, Point, Shape, Span, Stroke};
 use crate::tone::Tone;
 use crate::view::{HistoryRow, show_cost, show_tokens};
-use descartes_kernel::event::{Cost, EndedBy, Verdict};
+use descartes_kernel::event::{Cost, EndedBy, GateEnd, Verdict};
 use descartes_text::units::show_duration;
 
 /// What is drawn.
@@ -63,8 +63,12 @@ impl HistoryRow {
             show_cost(self.cost),
         ];
         words.extend(self.gates.iter().map(|gate| {
-            let colour = if gate.passed() { "green" } else { "red" };
-            format!("{colour}: {}", gate.command)
+            let how = match gate.end {
+                _ if gate.passed() => "green",
+                GateEnd::Cancelled => "cancelled",
+                _ => "red",
+            };
+            format!("{how}: {}", gate.command)
         }));
         if self.ended_by == Some(EndedBy::HostLost) {
             words.push("interrupted".to_owned());

@@ -214,13 +214,16 @@ impl HistoryRow {
 
     /// The gate that failed: those behind it were not run.
     pub fn failed_gate(&self) -> Option<&GateRow> {
-        self.gates.iter().find(|gate| !gate.passed())
+        self.gates.iter().find(|gate| gate.failed())
     }
 
     fn gates(&self) -> Cell {
-        let failed = self.gates.iter().position(|gate| !gate.passed());
+        let failed = self.gates.iter().position(GateRow::failed);
         match (failed, self.gates.len()) {
             (None, 0) => Cell::new(Tone::Dim, "-"),
+            (None, _) if !self.gates.iter().all(GateRow::passed) => {
+                Cell::new(Tone::Warn, "cancelled")
+            }
             (None, _) => Cell::new(Tone::Good, "green"),
             (Some(_), 1) => Cell::new(Tone::Bad, "red"),
             (Some(at), _) => Cell::new(Tone::Bad, format!("red #{}", at + 1)),
@@ -274,10 +277,14 @@ pub struct GateRow {
 
 impl From<&GateSummary> for GateRow {
     fn from(gate: &GateSummary) -> Self {
-        let exit = |code| GateEnd::Exit(ExitStatus::Code(code));
+        let end = match (gate.exit_code, gate.cancelled) {
+            (Some(code), _) => GateEnd::Exit(ExitStatus::Code(code)),
+            (None, true) => GateEnd::Cancelled,
+            (None, false) => GateEnd::Timeout,
+        };
         Self {
             command: gate.command.clone(),
-            end: gate.exit_code.map_or(GateEnd::Timeout, exit),
+            end,
             duration_ms: gate.duration_ms,
             tail: String::new(),
         }
@@ -290,11 +297,18 @@ impl GateRow {
         matches!(self.end, GateEnd::Exit(ExitStatus::Code(0)))
     }
 
-    /// `green`; `red, exit code 1`.
+    /// Whether it was red: one that was stopped with its loop says nothing.
+    fn failed(&self) -> bool {
+        !self.passed() && self.end != GateEnd::Cancelled
+    }
+
+    /// `green`; `red, exit code 1`; `cancelled`.
     pub fn verdict(&self) -> Cell {
-        match self.passed() {
-            true => Cell::new(Tone::Good, "green"),
-            false => Cell::new(Tone::Bad, format!("red, {}", words::gate_end(self.end))),
+        let end = words::gate_end(self.end);
+        match self.end {
+            _ if self.passed() => Cell::new(Tone::Good, "green"),
+            GateEnd::Cancelled => Cell::new(Tone::Warn, end),
+            _ => Cell::new(Tone::Bad, format!("red, {end}")),
         }
     }
 }

@@ -131,10 +131,10 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
     }
     if let Some(summary) = last.filter(|summary| !summary.gates.is_empty()) {
         let gates = summary.gates.iter().map(|gate| {
-            let mark = if gate.exit_code == Some(0) {
-                "green"
-            } else {
-                "red"
+            let mark = match gate.exit_code {
+                Some(0) => "green",
+                None if gate.cancelled => "cancelled",
+                _ => "red",
             };
             format!("{} ({mark})", gate.command)
         });

@@ -6,6 +6,7 @@ use super::{Context, flat, indented, toned};
 use crate::style::{Cell, Tone};
 use crate::view::words;
 use crate::watch::app::App;
+use descartes_kernel::event::GateEnd;
 use descartes_text::units::plural;
 use descartes_views::view::HistoryRow;
 
@@ -32,9 +33,10 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let mut lines = vec![dim(format!("iteration {number} ([ and ] go to others)"))];
     for gate in &row.gates {
         let Cell { tone, text } = gate.verdict();
-        let mark = match gate.passed() {
-            true => theme.marks.done,
-            false => theme.marks.failed,
+        let mark = match gate.end {
+            _ if gate.passed() => theme.marks.done,
+            GateEnd::Cancelled => theme.marks.pending,
+            _ => theme.marks.failed,
         };
         let command = flat(&gate.command, columns.saturating_sub(2));
         lines.push(Line::from(vec![

@@ -160,6 +160,10 @@ fn gates(row: &HistoryRow, theme: &Theme) -> Cell {
     let green = row.gates.iter().filter(|gate| gate.passed()).count();
     let (all, red) = (row.gates.len(), row.gates.len() - green);
     let (good, bad) = (theme.marks.done, theme.marks.failed);
+    if red > 0 && row.failed_gate().is_none() {
+        let marks = good.repeat(green) + theme.marks.pending;
+        return Cell::new(Tone::Warn, marks);
+    }
     match (all, red) {
         (0, _) => Cell::new(Tone::Normal, "-"),
         (6.., _) => Cell::new(
@@ -181,6 +185,8 @@ fn all_of(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Vec<L
     if let Some(gate) = row.failed_gate() {
         let end = words::gate_end(gate.end);
         parts.push(format!("red: {} ({end})", gate.command));
+    } else if let Some(gate) = row.gates.iter().find(|gate| !gate.passed()) {
+        parts.push(format!("cancelled: {}", gate.command));
     }
     if let Some(commit) = &row.commit {
         parts.push(format!("commit {}", commit.get(..9).unwrap_or(commit)));
