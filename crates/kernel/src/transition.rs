@@ -366,9 +366,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             state.tasks.get_or_insert_default().landing = Some(landing.clone());
         }
         Event::TreeProven { proof } => state.tasks.get_or_insert_default().prove(proof),
-        Event::WorkBased { base } => {
-            state.tasks.get_or_insert_default().base = Some(base.clone());
-        }
+        Event::WorkBased { base } => state.tasks.get_or_insert_default().build_on(base),
         Event::TreesKept { trees } => {
             state.tasks.get_or_insert_default().kept.clone_from(trees);
         }

@@ -34,6 +34,7 @@ mod git_remote;
 mod git_snapshots;
 mod gui;
 mod help;
+mod in_place;
 mod install;
 mod install_mcp;
 mod landing;

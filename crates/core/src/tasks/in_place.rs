@@ -1,10 +1,17 @@
 //! Work in the user's own tree: one task at a time, and the only way without git.
+//!
+//! What a task proved is kept in a snapshot at once, since it is in no commit before its wave is
+//! over: where a later agent takes it back, it is put back, and all gates are asked again.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{ProvenAt, ProvenTree, TaskMarks, TasksConfig};
+use descartes_kernel::tasks::{
+    ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WorkBase, other_branch,
+};
 use descartes_proc::Ending;
 
 use super::git::path_of;
@@ -13,10 +20,11 @@ use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{
     Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
 };
+use super::proven_files::{ProvenFiles, TakenBack};
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
-use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions, WorktreeError};
+use crate::worktree::{CommitOutcome, Git, Head, Tree, TreeKind, TreeOptions, WorktreeError};
 
 const WORK_TREE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Between asking a git to end and killing it.
@@ -32,6 +40,12 @@ pub(super) struct InPlace {
     commits: bool,
     git: Git,
     locks: Locks,
+    /// The branch that the loop began on; `None` while that is unknown.
+    branch: Mutex<Option<Option<String>>>,
+    /// What was proven and is in no commit yet.
+    proven: Mutex<ProvenFiles>,
+    /// Whether a host before this one may have died between the gates and the record of them.
+    taken_up: AtomicBool,
 }
 
 impl InPlace {
@@ -45,6 +59,7 @@ impl InPlace {
         git: Git,
         fresh: Fresh,
     ) -> Result<Self, HostError> {
+        let tree = open_tree(dir, &objects, &shielded, &git);
         let place = Self {
             dir: dir.to_owned(),
             objects,
@@ -53,6 +68,9 @@ impl InPlace {
             commits: config.auto_commit_waves,
             git,
             locks: Locks::new(Ours::default()),
+            branch: Mutex::default(),
+            proven: Mutex::new(ProvenFiles::new(tree)),
+            taken_up: AtomicBool::new(fresh == Fresh::No),
         };
         if fresh == Fresh::Yes && place.is_git() {
             place.refuse_dirty()?;
@@ -61,12 +79,71 @@ impl InPlace {
     }
 
     fn tree(&self) -> Tree {
-        let options = TreeOptions {
-            apart: self.shielded.clone(),
-            git: self.git.clone(),
-            ..TreeOptions::default()
+        open_tree(&self.dir, &self.objects, &self.shielded, &self.git)
+    }
+
+    fn proven(&self) -> MutexGuard<'_, ProvenFiles> {
+        self.proven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn branch(&self) -> MutexGuard<'_, Option<Option<String>>> {
+        self.branch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the wave cannot be committed onto what is checked out now.
+    fn not_here(&self, tree: &Tree) -> Result<Option<String>, String> {
+        let Some(target) = self.branch().clone() else {
+            return Ok(None);
         };
-        Tree::open_with(&self.dir, &self.objects, options)
+        let now = checked_out(tree)?;
+        let is_there = target.as_ref().is_some_and(|branch| {
+            let name = format!("refs/heads/{branch}");
+            let asked = self.git.read(&self.dir);
+            let asked = asked.args(["rev-parse", "--verify", "--quiet", &name]);
+            asked.output(Deadline::after(WORK_TREE_TIMEOUT)).is_ok()
+        });
+        Ok(other_branch(target.as_deref(), now.as_deref(), is_there))
+    }
+
+    /// Proven work that was taken back; it is put back, and that is said.
+    fn restore(&self, by: Option<&Work>) -> Option<TakenBack> {
+        let taken = match self.proven().restore(by) {
+            Ok(taken) => taken?,
+            Err(reason) => {
+                self.unknown(&reason);
+                return None;
+            }
+        };
+        self.locks.tell(taken.describe(&who(by)));
+        Some(taken)
+    }
+
+    fn unknown(&self, reason: &str) {
+        self.locks.tell(format!(
+            "cannot determine whether finished work that is not committed yet is still there: \
+             {reason}"
+        ));
+    }
+
+    /// Asks all gates again where proven work was taken back.
+    fn prove_again(
+        &self,
+        taken: Option<&TakenBack>,
+        by: Option<&Work>,
+        gates: Gates<'_>,
+    ) -> Result<(), GateFailure> {
+        let tail = match gates.run_whole(&self.dir) {
+            Err(GateFailure::Red(tail)) => tail,
+            other => return other,
+        };
+        let Some(taken) = taken else {
+            return Err(GateFailure::Red(tail));
+        };
+        if let Err(reason) = self.proven().restore_rest(taken) {
+            self.unknown(&reason);
+        }
+        let words = taken.describe(&who(by));
+        Err(GateFailure::Red(format!("{words}\n{tail}")))
     }
 
     /// Commits, again and again while a lock is in the way.
@@ -100,6 +177,28 @@ impl InPlace {
                 "commit them, or omit --in-place to work in worktrees",
             )),
         }
+    }
+}
+
+fn open_tree(dir: &Path, objects: &Path, shielded: &[PathBuf], git: &Git) -> Tree {
+    let options = TreeOptions {
+        apart: shielded.to_vec(),
+        git: git.clone(),
+        ..TreeOptions::default()
+    };
+    Tree::open_with(dir, objects, options)
+}
+
+fn who(by: Option<&Work>) -> String {
+    by.map_or_else(|| "someone".to_owned(), |work| format!("task {}", work.id))
+}
+
+/// The branch that is checked out; none where HEAD is at a commit.
+fn checked_out(tree: &Tree) -> Result<Option<String>, String> {
+    match tree.state().map_err(|error| error.to_string())?.head {
+        Head::Branch { name, .. } | Head::Unborn { name } => Ok(Some(name)),
+        Head::Detached { .. } => Ok(None),
+        Head::Unreadable => Err("HEAD of the repository cannot be read".to_owned()),
     }
 }
 
@@ -152,6 +251,44 @@ impl Workplace for InPlace {
         self.git.end_calls(Ending::Kill);
     }
 
+    fn keep_in(&self, folder: &Path) {
+        let objects = folder.join("tasks").join("proven");
+        let tree = open_tree(&self.dir, &objects, &self.shielded, &self.git);
+        *self.proven() = ProvenFiles::new(tree);
+    }
+
+    fn land_on(&self, branch: &str) {
+        *self.branch() = Some(Some(branch.to_owned()));
+    }
+
+    fn begin(&self, _: Fresh, _: u32) -> Result<(), GitError> {
+        if let Err(reason) = self.proven().begin() {
+            self.unknown(&reason);
+        }
+        let tree = self.tree();
+        if self.branch().is_none() && matches!(tree.kind(), TreeKind::Git { .. }) {
+            let now = checked_out(&tree).map_err(GitError::Refused)?;
+            *self.branch() = Some(now);
+        }
+        Ok(())
+    }
+
+    fn recall(&self, base: &WorkBase, steps: &[ProvenStep]) {
+        *self.branch() = Some(base.target.clone());
+        self.proven().recall(base, steps);
+    }
+
+    fn base(&self) -> Option<WorkBase> {
+        let target = self.branch().clone()?;
+        let (tree, last) = self.proven().record();
+        Some(WorkBase {
+            target,
+            commit: None,
+            tree: Some(tree.unwrap_or_default()),
+            last,
+        })
+    }
+
     fn prepare(&self, _: u32, _: &Work) -> Result<Ready, GitError> {
         Ok(Ready {
             dir: self.dir.clone(),
@@ -159,11 +296,36 @@ impl Workplace for InPlace {
         })
     }
 
-    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<Finished, GitError> {
+    fn finish(&self, _: u32, work: &Work, proven: Proven) -> Result<Finished, GitError> {
+        // What was proven is looked at when it is merged.
+        if proven == Proven::No {
+            drop(self.restore(Some(work)));
+        }
         Ok(Finished::Safe)
     }
 
     fn merge(&self, work: &Work, gates: Gates<'_>, _: &TaskMarks) -> MergeDone {
+        let taken = self.restore(Some(work));
+        let was_taken_up = self.taken_up.swap(false, Ordering::Relaxed);
+        let proof = match taken.is_some() || was_taken_up {
+            true => self.prove_again(taken.as_ref(), Some(work), gates),
+            false => Ok(()),
+        };
+        let end = match proof {
+            Ok(()) => MergeEnd::Merged,
+            Err(GateFailure::Red(tail)) => MergeEnd::Red { tail },
+            Err(GateFailure::Stopped) => MergeEnd::Interrupted,
+        };
+        if end != MergeEnd::Merged {
+            return MergeDone {
+                end,
+                landing: None,
+                proven: Vec::new(),
+            };
+        }
+        if let Err(reason) = self.proven().proven(&work.id) {
+            self.unknown(&reason);
+        }
         // The gates were green on this very tree, where the agent worked: the record says so.
         let proof = ProvenTree {
             tree: String::new(),
@@ -174,7 +336,7 @@ impl Workplace for InPlace {
         };
         let proven = (!proof.gates.is_empty()).then_some(proof);
         MergeDone {
-            end: MergeEnd::Merged,
+            end,
             landing: None,
             proven: proven.into_iter().collect(),
         }
@@ -184,21 +346,56 @@ impl Workplace for InPlace {
         Ok(gates.run(&self.dir))
     }
 
-    fn commit_wave(&self, wave: &Wave, _: Gates<'_>, _: &TaskMarks) -> WaveDone {
-        let tree = self.tree();
-        let end = if !self.commits || !matches!(tree.kind(), TreeKind::Git { .. }) {
-            CommitEnd::Committed { commit: None }
-        } else {
-            match self.commit(&tree, &wave.message(&self.tag)) {
-                CommitOutcome::Made { hash } => CommitEnd::Committed { commit: Some(hash) },
-                CommitOutcome::Nothing => CommitEnd::Committed { commit: None },
-                CommitOutcome::Failed { message } => CommitEnd::Failed { message },
-            }
-        };
+    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, _: &TaskMarks) -> WaveDone {
         WaveDone {
-            end,
+            end: self.try_to_commit(wave, gates),
             landing: None,
             proven: Vec::new(),
+        }
+    }
+}
+
+impl InPlace {
+    fn try_to_commit(&self, wave: &Wave, gates: Gates<'_>) -> CommitEnd {
+        let tree = self.tree();
+        let commits = self.commits && matches!(tree.kind(), TreeKind::Git { .. });
+        let elsewhere = match commits {
+            true => self.not_here(&tree),
+            false => Ok(None),
+        };
+        if let Some(message) = elsewhere.unwrap_or_else(Some) {
+            return CommitEnd::Failed { message };
+        }
+        if let Some(taken) = self.restore(None).filter(|taken| !taken.is_whole()) {
+            match self.prove_again(Some(&taken), None, gates) {
+                Ok(()) => {}
+                Err(GateFailure::Red(message)) => {
+                    // Who resumes the loop has been told, and wants it as it is then.
+                    self.forget_proven();
+                    return CommitEnd::Failed { message };
+                }
+                Err(GateFailure::Stopped) => {
+                    let message = "the gates were stopped".to_owned();
+                    return CommitEnd::Failed { message };
+                }
+            }
+        }
+        if !commits {
+            return CommitEnd::Committed { commit: None };
+        }
+        let commit = match self.commit(&tree, &wave.message(&self.tag)) {
+            CommitOutcome::Made { hash } => Some(hash),
+            CommitOutcome::Nothing => None,
+            CommitOutcome::Failed { message } => return CommitEnd::Failed { message },
+        };
+        self.forget_proven();
+        CommitEnd::Committed { commit }
+    }
+
+    /// What is there from now on is what later tasks build on.
+    fn forget_proven(&self) {
+        if let Err(reason) = self.proven().committed() {
+            self.unknown(&reason);
         }
     }
 }

@@ -9,9 +9,10 @@ use descartes_kernel::event::GateEnd;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState, TrainEnd};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
-    AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words, tasks_sandbox,
+    AttemptOf, OwnLimits, TaskMarks, WorkPlace, attempt_config, attempt_gates, gate_words,
+    tasks_sandbox,
 };
-use descartes_plans::graph::TaskId;
+use descartes_plans::graph::{TaskId, TaskIx};
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
@@ -62,7 +63,24 @@ fn work_of(runner: &Runner<'_>, tasks: &[TaskId]) -> Work {
         id,
         title,
         trailers: trailers(runner, tasks.iter()),
+        upon: match runner.config.place {
+            WorkPlace::InPlace => upon(runner, tasks),
+            WorkPlace::Worktrees => Vec::new(),
+        },
     }
+}
+
+/// Every task that these depend on, directly or not.
+fn upon(runner: &Runner<'_>, tasks: &[TaskId]) -> Vec<String> {
+    let graph = runner.sched.plan().graph();
+    let mut next: Vec<TaskIx> = tasks.iter().filter_map(|task| graph.find(task)).collect();
+    let mut all = BTreeSet::new();
+    while let Some(task) = next.pop() {
+        let before = graph.all_dependencies(task).into_iter();
+        next.extend(before.filter(|before| all.insert(*before)));
+    }
+    let ids = all.into_iter().map(|task| graph.node(task).id.to_string());
+    ids.collect()
 }
 
 /// What commits of these tasks say to an issue tracker.
@@ -418,6 +436,8 @@ struct GateRunner {
     shell: Shell,
     gates: Vec<TreeGate>,
     labels: Vec<String>,
+    /// Those of tasks that are done, where all work in one tree.
+    others: Vec<TreeGate>,
     logs: PathBuf,
     /// The last that was not green.
     failed: Option<TreeGate>,
@@ -439,6 +459,7 @@ impl GateRunner {
             shell,
             labels: gates.iter().map(TreeGate::label).collect(),
             gates,
+            others: Vec::new(),
             logs: d.dir.path().join("tasks").join("merge"),
             failed: None,
             took: Duration::ZERO,
@@ -452,7 +473,31 @@ impl RunGates for GateRunner {
     }
 
     fn run(&mut self, dir: &Path) -> Result<(), GateFailure> {
-        for (index, gate) in self.gates.iter().enumerate() {
+        self.run_gates(self.gates.clone(), dir)
+    }
+
+    fn run_whole(&mut self, dir: &Path) -> Result<(), GateFailure> {
+        let mut all = self.gates.clone();
+        let is_new = |gate: &&TreeGate| !self.labels.contains(&gate.label());
+        all.extend(self.others.iter().filter(is_new).cloned());
+        self.run_gates(all, dir)
+    }
+}
+
+impl GateRunner {
+    /// Adds the gates of tasks that are done.
+    fn with_others(mut self, runner: &Runner<'_>) -> Self {
+        if runner.config.place == WorkPlace::InPlace {
+            let done = runner.sched.account().done;
+            let briefs = done.iter().filter_map(|task| brief_of(runner, task));
+            let briefs: Vec<TaskBrief> = briefs.collect();
+            self.others = tree_gates(&runner.d.state.config, &briefs);
+        }
+        self
+    }
+
+    fn run_gates(&mut self, gates: Vec<TreeGate>, dir: &Path) -> Result<(), GateFailure> {
+        for (index, gate) in gates.iter().enumerate() {
             let log = self.logs.join(format!("gate-{}.log", index + 1));
             let dir = match &gate.cwd {
                 Some(cwd) => dir.join(cwd),
@@ -528,7 +573,7 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
         return Ok(());
     }
     let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
-    let mut gates = GateRunner::new(runner, &briefs)?;
+    let mut gates = GateRunner::new(runner, &briefs)?.with_others(runner);
     runner.merging.push((Busy::Merge, gates.shell.stopper()));
     let marks = marks_of(runner, tasks);
     let place = runner.place.clone();

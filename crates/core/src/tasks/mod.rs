@@ -29,6 +29,7 @@ mod place;
 mod planned;
 mod prepare;
 mod prompt;
+mod proven_files;
 mod reload;
 mod roadmap;
 mod run;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd, TrainEnd};
-use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
+use descartes_kernel::tasks::{KeptTree, Landing, ProvenStep, ProvenTree, TaskMarks, WorkBase};
 use serde::{Deserialize, Serialize};
 
 use super::git::Repo;
@@ -20,6 +20,9 @@ pub(super) struct Work {
     pub(super) title: String,
     /// Lines at the end of the message of what lands.
     pub(super) trailers: Vec<String>,
+    /// In place: the tasks that it depends on, directly or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) upon: Vec<String>,
 }
 
 impl Work {
@@ -29,6 +32,7 @@ impl Work {
             id,
             title,
             trailers: Vec::new(),
+            upon: Vec::new(),
         }
     }
 
@@ -94,6 +98,10 @@ pub(super) trait RunGates {
     fn commands(&self) -> &[String];
     /// Runs all of them, to the first that is red.
     fn run(&mut self, dir: &Path) -> Result<(), GateFailure>;
+    /// The same, with those of every task that is done.
+    fn run_whole(&mut self, dir: &Path) -> Result<(), GateFailure> {
+        self.run(dir)
+    }
 }
 
 /// Why gates were not green.
@@ -184,6 +192,10 @@ pub(super) trait Workplace: Send + Sync {
     fn locks(&self) -> Option<&Locks> {
         None
     }
+    /// The folder of the loop, for what has to be kept as long as that.
+    fn keep_in(&self, folder: &Path) {
+        let _ = folder;
+    }
     /// Work lands on this branch alone, which was made for the loop.
     fn land_on(&self, branch: &str) {
         let _ = branch;
@@ -197,9 +209,10 @@ pub(super) trait Workplace: Send + Sync {
         let _ = (fresh, slots);
         Ok(())
     }
-    /// Where work goes and what it is built on, as an earlier host wrote it down.
-    fn recall(&self, base: &WorkBase) {
-        let _ = base;
+    /// Where work goes and what it is built on, as an earlier host wrote it down, with what was proven
+    /// in place since.
+    fn recall(&self, base: &WorkBase, steps: &[ProvenStep]) {
+        let _ = (base, steps);
     }
     /// The same as it is now; none where work goes nowhere.
     fn base(&self) -> Option<WorkBase> {

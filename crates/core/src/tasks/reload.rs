@@ -118,6 +118,8 @@ impl Runner<'_> {
             _ => true,
         });
         self.inputs.extend(inputs);
+        // Another tool wrote back what it had read earlier, or an agent took the file back with git.
+        self.inputs.extend(self.lost_marks());
         Ok(())
     }
 
@@ -172,8 +174,8 @@ impl Runner<'_> {
         inputs
     }
 
-    /// Done tasks whose box a dead host could not tick any more: a file that keeps nothing but
-    /// boxes says no more of them than of a task at work.
+    /// Done tasks whose box a dead host could not tick any more, or that somebody else opened: a file
+    /// that keeps nothing but boxes says no more of them than of a task at work.
     pub(super) fn lost_marks(&self) -> Vec<Input> {
         if self.source.keeps() != Keeps::Done {
             return Vec::new();

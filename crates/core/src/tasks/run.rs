@@ -250,10 +250,11 @@ impl<'d> Runner<'d> {
             true => Fresh::No,
             false => Fresh::Yes,
         };
+        self.place.keep_in(self.d.dir.path());
         if let Some(tasks) = &self.d.state.tasks {
             self.place.remember(&tasks.proven);
             if let Some(base) = &tasks.base {
-                self.place.recall(base);
+                self.place.recall(base, &tasks.steps);
             }
         }
         if let Some(branch) = &self.d.state.branch {

@@ -4,7 +4,7 @@
 //! that are ignored now, and those that were ignored at that time, which no snapshot of then holds.
 //! Where something is in the way, the file is left out and named.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,32 @@ pub(super) fn rewind(
         }
     }
     check_out(repo, tree_of(to)?, &done.restored)?;
+    Ok(done)
+}
+
+/// Puts these files alone back to what they were in `to`; gives those that were put back.
+pub(super) fn put_back(
+    repo: &Repo,
+    now: &Snapshot,
+    to: &Snapshot,
+    paths: &BTreeSet<PathBuf>,
+) -> Result<BTreeSet<PathBuf>, WorktreeError> {
+    let changes = repo.raw_changes(tree_of(now)?, tree_of(to)?)?;
+    let (mut wanted, mut done) = (Vec::new(), BTreeSet::new());
+    for change in changes {
+        if !paths.contains(&change.path) {
+            continue;
+        }
+        let gone = change.status == ChangeStatus::Removed;
+        if gone && is_saved(&repo.root.join(&change.path)) {
+            remove(&repo.root, &change.path)?;
+            done.insert(change.path);
+        } else if !gone && change.mode != Some(Mode::Repo) && way_is_free(&repo.root, &change) {
+            wanted.push(change.path);
+        }
+    }
+    check_out(repo, tree_of(to)?, &wanted)?;
+    done.extend(wanted);
     Ok(done)
 }
 

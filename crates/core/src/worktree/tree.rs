@@ -1,5 +1,6 @@
 //! A working directory as descartes sees it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -283,6 +284,30 @@ impl Tree {
         done.nested.sort();
         done.nested.dedup();
         Ok(done)
+    }
+
+    /// Writes these files as they were in a snapshot, where nothing that no snapshot holds is in the
+    /// way; gives those. `now` is the work tree as it is.
+    pub(crate) fn put_back(
+        &self,
+        now: &Snapshot,
+        to: &Snapshot,
+        paths: &BTreeSet<PathBuf>,
+    ) -> Result<BTreeSet<PathBuf>, WorktreeError> {
+        rewind::put_back(self.repo("putting files back")?, now, to, paths)
+    }
+
+    /// Without git: the files of the last snapshot, each with the hash of its content.
+    pub(crate) fn contents(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = BTreeMap::new();
+        if let Way::Plain { content, .. } = &self.way {
+            content.index.top.each(Path::new(""), &mut |path, entry| {
+                if let Some((mode, oid)) = entry.content() {
+                    all.insert(path, format!("{mode:?} {oid}"));
+                }
+            });
+        }
+        all
     }
 
     /// The safety copy of that name.

@@ -8,12 +8,14 @@ mod early_end;
 mod file_wait;
 mod git_words;
 mod keeper_call;
+mod landing_branch;
 mod outcome;
 mod ref_name;
 mod ref_owner;
 mod state;
 mod statuses;
 mod undo_landing;
+mod undone_work;
 
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
@@ -25,12 +27,14 @@ pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
 pub use file_wait::TaskKeeper;
 pub use git_words::{git_reason, is_disk_full, overwritten, remote_reason, stash_branch};
 pub use keeper_call::{Hurry, KeeperCall};
+pub use landing_branch::other_branch;
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use ref_owner::{ChosenName, RefOwner, TakenName, TreesOf, choose_name, name_number};
 pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedBlock, PlannedTask,
-    ProvenAt, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
+    ProvenAt, ProvenStep, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
 };
 pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};
 pub use undo_landing::{FileNow, LandingFile, UndoLanding};
+pub use undone_work::{FileFate, FileWork, ProvenFile, UndoneWork, undone_work};

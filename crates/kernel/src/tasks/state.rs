@@ -220,6 +220,19 @@ pub struct WorkBase {
     /// The commit of that branch which the work is built on, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// In place: the tree that was last committed, or that the loop began from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// In place: the last task that was proven since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ProvenStep>,
+}
+
+/// A task that was proven in place, and the tree that it left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenStep {
+    pub task: String,
+    pub tree: String,
 }
 
 /// Where the gates were run that prove a tree.
@@ -330,6 +343,9 @@ pub struct TasksState {
     /// Where the work goes, and what it is built on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<WorkBase>,
+    /// In place: what was proven since the last commit, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<ProvenStep>,
     #[serde(default)]
     committing: Option<(u32, Vec<TaskId>)>,
     #[serde(default)]
@@ -599,6 +615,16 @@ impl TasksState {
                 tasks_completed: tasks,
             });
         }
+    }
+
+    /// Takes where the work goes, and what it is built on.
+    pub fn build_on(&mut self, base: &WorkBase) {
+        let known = self.base.as_ref();
+        if known.and_then(|known| known.tree.as_ref()) != base.tree.as_ref() {
+            self.steps.clear();
+        }
+        self.steps.extend(base.last.clone());
+        self.base = Some(base.clone());
     }
 
     /// Takes a proof.

@@ -81,7 +81,9 @@ fn waiting(
             None => waits,
         };
         // The newest loop of a list has taken over what an older one left for the same branch.
-        let branch = tasks.base.as_ref().map(|base| base.target.clone());
+        // What is done in place waits for nobody.
+        let base = tasks.base.as_ref().filter(|base| base.tree.is_none());
+        let branch = base.map(|base| base.target.clone());
         let place = (tasks.tag.clone(), list_of(&look.state.config), branch);
         if places.insert(place) && meant {
             found.push(handle);

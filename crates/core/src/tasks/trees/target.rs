@@ -8,7 +8,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use descartes_kernel::tasks::WorkBase;
+use descartes_kernel::tasks::{WorkBase, other_branch};
 
 use super::integration::Theirs;
 use super::{Done, Trees};
@@ -70,6 +70,7 @@ impl Trees {
         WorkBase {
             target: self.landing_branch(),
             commit: self.base_commit().clone(),
+            ..WorkBase::default()
         }
     }
 
@@ -95,27 +96,8 @@ impl Trees {
     /// Why work cannot land in the user's checkout as it is now.
     pub(super) fn not_here(&self) -> Done<Option<String>> {
         let (target, now) = (self.landing_branch(), self.user.branch()?);
-        if target == now {
-            return Ok(None);
-        }
-        let other = "a different branch is checked out than when the loop began";
-        Ok(Some(match target {
-            Some(target) => {
-                let first = format!("type first: git checkout {}", shell_words::quote(&target));
-                match (self.target_commit()?, now) {
-                    (None, _) => format!("the branch {target}, on which it should land, is gone"),
-                    (Some(_), Some(_)) => format!("{other}; {first}"),
-                    (Some(_), None) => {
-                        format!("no branch is checked out, but the loop began on {target}; {first}")
-                    }
-                }
-            }
-            None => {
-                "a branch is checked out, but the loop began without one; type first: git checkout \
-                     --detach"
-                    .to_owned()
-            }
-        }))
+        let is_there = self.target_commit()?.is_some();
+        Ok(other_branch(target.as_deref(), now.as_deref(), is_there))
     }
 
     /// The commit that the work is built on, where the user's branch does not hold it any more.

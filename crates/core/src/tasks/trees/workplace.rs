@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{ProvenTree, TaskMarks, WorkBase};
+use descartes_kernel::tasks::{ProvenStep, ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
 use super::{Done, GitError, Trees};
@@ -90,7 +90,7 @@ impl Workplace for Trees {
         Ok(())
     }
 
-    fn recall(&self, base: &WorkBase) {
+    fn recall(&self, base: &WorkBase, _: &[ProvenStep]) {
         self.recall_base(base);
     }
 

@@ -1,0 +1,199 @@
+//! Task loops in the user's own tree: what a task proved stays proven, whatever later agents do to
+//! the tree, and waves land on the branch that the loop began on.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use descartes_testkit::{World, eventually};
+
+use crate::landing::{tasks, with_agent};
+use crate::task_common::{graph, run, said};
+
+/// Task 1 makes a file and changes another.
+const FIRST: &str = "[ $DESCARTES_TASK_ID = 1 ] && echo more >> base";
+const WORK: &str = "echo x > work-$DESCARTES_TASK_ID";
+
+/// A repository with tasks and a file that they may change.
+fn project(count: u32) -> World {
+    let world = tasks(count);
+    world.write("base", "base\n");
+    world.git(["add", "-A"]);
+    world.git(["commit", "-qm", "base"]);
+    world
+}
+
+fn second(does: &str) -> String {
+    format!("{FIRST}\n[ $DESCARTES_TASK_ID = 2 ] && {{ {does}; }}\n{WORK}")
+}
+
+#[test]
+fn what_one_agent_proved_no_other_agent_takes_back() {
+    for command in [
+        "git clean -fdq",
+        "git stash -qu",
+        "git checkout -q .",
+        "git reset -q --hard",
+        "git clean -fdq; git checkout -q .",
+    ] {
+        for flags in [&[][..], &["--no-auto-commit-waves"]] {
+            let world = project(3);
+            let flags = [&["--in-place", "--verify", "true"], flags].concat();
+            let done = with_agent(&world, &second(command), &flags);
+            done.assert_code(0);
+            assert_eq!(world.read("base"), "base\nmore\n", "{command}: {done}");
+            for task in ["work-1", "work-2", "work-3"] {
+                assert!(world.has(task), "{command}: {task}: {done}");
+            }
+            let words = "task 2 removed or reset finished work of other tasks";
+            assert!(said(&done).contains(words), "{command}: {done}");
+            if flags.len() == 3 {
+                let landed = world.git(["ls-tree", "--name-only", "main"]);
+                assert!(landed.contains("work-1"), "{command}: {done}");
+                let base = world.git(["show", "main:base"]);
+                assert_eq!(base, "base\nmore", "{command}: {done}");
+                let subjects = world.git(["log", "--format=%s", "-2"]);
+                assert_eq!(subjects, "feat(auth): complete wave 1\nbase", "{done}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_attempt_takes_nothing_back_either() {
+    let world = project(2);
+    let script = second("git clean -fdq; git checkout -q .; exit 1");
+    let flags = [
+        "--in-place",
+        "--verify",
+        "true",
+        "--max-iterations-per-task",
+    ];
+    let done = with_agent(&world, &script, &[&flags[..], &["1"]].concat());
+    done.assert_code(6);
+    assert_eq!(world.git(["show", "main:base"]), "base\nmore", "{done}");
+    assert_eq!(world.git(["show", "main:work-1"]), "x", "{done}");
+}
+
+#[test]
+fn a_later_task_may_edit_and_delete_files_of_an_earlier_one() {
+    let world = project(2);
+    let script = "case $DESCARTES_TASK_ID in\n\
+        1) echo x > keep; echo x > rename; echo one > both;;\n\
+        2) mv rename renamed; echo two >> both;;\nesac";
+    let done = with_agent(&world, script, &["--in-place", "--verify", "true"]);
+    done.assert_code(0);
+    assert!(!said(&done).contains("removed or reset"), "{done}");
+    let landed = world.git(["ls-tree", "--name-only", "main"]);
+    assert!(
+        landed.contains("renamed") && !landed.contains("rename\n"),
+        "{done}"
+    );
+    assert_eq!(world.git(["show", "main:both"]), "one\ntwo", "{done}");
+}
+
+/// Replacing what one depends on may be the task; a gate of the other one says whether it was.
+#[test]
+fn a_task_may_replace_the_work_that_it_depends_on_unless_a_gate_fails() {
+    for (gate, code) in [("true", 0), ("test -e draft || test ! -e done-1", 6)] {
+        let world = World::new();
+        world.git_init();
+        let rows = "1 | Draft | P | 1 | M\n2 | Final | P | 1 | M";
+        world.write(".scud/tasks/tasks.scg", graph(rows, "\n@edges\n2 -> 1\n"));
+        world.git(["add", "-A"]);
+        world.git(["commit", "-qm", "tasks"]);
+        let script = "case $DESCARTES_TASK_ID in\n\
+            1) echo x > draft;;\n2) mv draft final; echo x > done-1;;\nesac";
+        let flags = ["--in-place", "--no-auto-commit-waves", "--verify", gate];
+        let flags = [&flags[..], &["--max-iterations-per-task", "1"]].concat();
+        let done = with_agent(&world, script, &flags);
+        done.assert_code(code);
+        assert!(world.has("final"), "{done}");
+    }
+}
+
+#[test]
+fn without_git_it_is_said_that_work_is_gone() {
+    for (gate, code) in [("true", 0), ("test -e work-1 || test ! -e work-2", 1)] {
+        let world = World::new();
+        let rows = "1 | One | P | 1 | M\n2 | Two | P | 1 | M";
+        world.write(".scud/tasks/tasks.scg", graph(rows, "\n@edges\n"));
+        let script = format!("[ $DESCARTES_TASK_ID = 2 ] && rm -f work-1\n{WORK}");
+        let flags = ["--in-place", "--verify", gate, "--max-iterations-per-task"];
+        let done = with_agent(&world, &script, &[&flags[..], &["1"]].concat());
+        done.assert_code(code);
+        if code == 0 {
+            let words = "work-1 (task 1): could not be put back";
+            assert!(said(&done).contains(words), "{done}");
+        }
+    }
+}
+
+#[test]
+fn a_wave_is_committed_on_the_branch_that_the_loop_began_on_and_on_no_other() {
+    for (switch, named) in [
+        ("git checkout -q -b other", "(other)"),
+        ("git checkout -q --detach", "no branch is checked out"),
+    ] {
+        let world = project(2);
+        let main = world.git(["rev-parse", "main"]);
+        let flags = ["--in-place", "--verify", "true"];
+        let refused = with_agent(&world, &second(switch), &flags);
+        refused.assert_code(1);
+        for words in [named, "type first: git checkout main"] {
+            assert!(said(&refused).contains(words), "{switch}: {refused}");
+        }
+        assert_eq!(world.git(["rev-parse", "main"]), main, "{refused}");
+        assert_eq!(world.git(["rev-parse", "HEAD"]), main, "{refused}");
+        world.git(["checkout", "-q", "main"]);
+        let landed = run(&world, &["loop", "resume"]);
+        landed.assert_code(0);
+        assert_eq!(world.git(["show", "main:work-1"]), "x", "{landed}");
+        assert_eq!(world.git(["show", "main:work-2"]), "x", "{landed}");
+    }
+}
+
+#[test]
+fn agents_that_commit_in_place_are_fine() {
+    let world = project(2);
+    let commits = format!("{FIRST}\n{WORK}\ngit add -A; git commit -qm mine-$DESCARTES_TASK_ID");
+    let done = with_agent(&world, &commits, &["--in-place", "--verify", "true"]);
+    done.assert_code(0);
+    assert!(!said(&done).contains("warning"), "{done}");
+    let subjects = world.git(["log", "--format=%s", "main"]);
+    assert!(
+        subjects.contains("mine-1") && subjects.contains("mine-2"),
+        "{done}"
+    );
+}
+
+#[test]
+fn work_that_an_agent_took_back_before_its_host_was_killed_is_put_back_at_the_resume() {
+    let world = project(2);
+    let agent = world.state().join("agent.sh");
+    std::fs::create_dir_all(world.state()).unwrap();
+    let held = world.root().join("held");
+    let script = format!(
+        "{FIRST}\n[ $DESCARTES_TASK_ID = 2 ] && {{ git clean -fdq; git checkout -q .\n\
+         [ -e {held} ] || {{ echo x > {held}; exec sleep 1000; }}; }}\n{WORK}\n\
+         echo '<promise>COMPLETE</promise>'\n",
+        held = held.display(),
+    );
+    std::fs::write(&agent, script).unwrap();
+    let agent = format!("sh {}", agent.display());
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let flags = ["--in-place", "--verify", "true"];
+    let mut host = world.descartes([&words[..], &flags].concat());
+    let mut host = host
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the second task", Duration::from_secs(60), || held.exists());
+    host.kill().unwrap();
+    host.wait().unwrap();
+    assert!(!world.has("work-1"));
+    let done = run(&world, &["loop", "resume"]);
+    done.assert_code(0);
+    assert_eq!(world.git(["show", "main:base"]), "base\nmore", "{done}");
+    assert_eq!(world.git(["show", "main:work-1"]), "x", "{done}");
+}

@@ -1,0 +1,62 @@
+//! On which branch work lands: the one that was checked out when the loop began, and no other.
+
+/// Why work cannot land in a checkout as it is now. `target` and `now` are the branches that were
+/// and are checked out; none where HEAD is at a commit.
+pub fn other_branch(
+    target: Option<&str>,
+    now: Option<&str>,
+    target_is_there: bool,
+) -> Option<String> {
+    if target == now {
+        return None;
+    }
+    Some(match target {
+        Some(target) if !target_is_there => {
+            format!("the branch {target}, on which it should land, is gone")
+        }
+        Some(target) => {
+            let first = format!("type first: git checkout {}", shell_words::quote(target));
+            match now {
+                Some(now) => format!(
+                    "a different branch is checked out ({now}) than when the loop began; {first}"
+                ),
+                None => {
+                    format!("no branch is checked out, but the loop began on {target}; {first}")
+                }
+            }
+        }
+        None => {
+            "a branch is checked out, but the loop began without one; type first: git checkout \
+                 --detach"
+                .to_owned()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_lands_on_one_branch() {
+        for (target, now, is_there, expected) in [
+            (Some("main"), Some("main"), true, None),
+            (None, None, false, None),
+            (Some("main"), Some("x"), true, Some("(x) than when")),
+            (Some("main"), Some("x"), true, Some("git checkout main")),
+            (Some("a b"), Some("x"), true, Some("git checkout 'a b'")),
+            (Some("main"), None, true, Some("no branch is checked out")),
+            (Some("main"), Some("x"), false, Some("is gone")),
+            (None, Some("x"), false, Some("git checkout --detach")),
+        ] {
+            let said = other_branch(target, now, is_there);
+            match expected {
+                None => assert_eq!(said, None),
+                Some(part) => assert!(
+                    said.as_deref().is_some_and(|s| s.contains(part)),
+                    "{said:?}"
+                ),
+            }
+        }
+    }
+}
