@@ -268,6 +268,9 @@ pub struct ProgressState {
     /// The work tree's hashes after the last iterations: one that comes back is no progress.
     #[serde(default, rename = "trees")]
     pub recent_tree_hashes: VecDeque<String>,
+    /// The work tree's hash before the first run of which it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_tree: Option<String>,
     #[serde(flatten)]
     pub nudge: Nudge,
     /// Gates that failed when they were last run.

@@ -3,6 +3,7 @@
 //! so a loop that died anywhere goes on by folding its journal and asking `plan`.
 
 mod judge;
+mod left_work;
 mod react;
 mod unfinished;
 
@@ -20,12 +21,13 @@ use crate::steering::Sender;
 use descartes_plans::graph::Proof;
 
 pub(crate) use judge::NOTHING_DONE;
+pub use left_work::{LeftChanges, LeftTrees, LeftWork, left_trees};
 pub use react::{
     EndRun, before_start, command_stopped, end_run, finish, give_up, leave, react, refusal,
     settled_by_attempt, settled_by_end,
 };
 pub use unfinished::{
-    JudgedTree, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
+    LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
 };
 
 /// What the policy must know of the agents beyond the config.

@@ -108,6 +108,7 @@ fn facts(said: RunReport) -> RunFacts {
         log_dropped: 0,
         trouble: said.trouble,
         denied: said.denied,
+        tree_after: None,
     }
 }
 

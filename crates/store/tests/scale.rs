@@ -40,6 +40,7 @@ fn events(number: u32) -> [Decided; 3] {
         log_dropped: 0,
         trouble: 0,
         denied: Vec::new(),
+        tree_after: None,
     };
     let started = Event::RunStarted {
         run,

@@ -130,6 +130,7 @@ pub fn iteration(number: u32) -> [Decided; 3] {
         log_dropped: 0,
         trouble: 0,
         denied: Vec::new(),
+        tree_after: None,
     };
     [
         Event::RunStarted {

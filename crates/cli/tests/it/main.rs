@@ -43,6 +43,7 @@ mod landing_proof;
 mod landing_stashes;
 mod landing_statuses;
 mod landing_yours;
+mod left_work;
 mod list_rules;
 mod lost_directory;
 mod lost_journal;

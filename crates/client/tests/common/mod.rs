@@ -300,5 +300,6 @@ pub fn facts() -> RunFacts {
         log_dropped: 0,
         trouble: 0,
         denied: vec![],
+        tree_after: None,
     }
 }

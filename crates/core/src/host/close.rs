@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{TreeFacts, Verdict};
 use descartes_kernel::fact;
-use descartes_kernel::state::Phase;
-use descartes_kernel::step::{ClosingFacts, Input};
+use descartes_kernel::step::{ClosingFacts, Input, LeftChanges, LeftTrees, left_trees};
 use tracing::debug;
 
 use super::HostError;
 use super::agent_loop::AgentLoop;
 use super::gate_files::changed;
-use crate::worktree::{Snapshot, TreeHash};
+use crate::worktree::{ChangeStatus, Changed, Snapshot, Tree, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
 const MEASURE_BUDGET: Duration = Duration::from_secs(2);
@@ -39,6 +38,14 @@ impl AgentLoop {
         }
     }
 
+    /// The work tree of an iteration that a dead host left, and what is not as it was then.
+    pub(super) fn look_at_left_work(&mut self) -> (TreeFacts, Option<LeftChanges>) {
+        let now = self.measure();
+        let left = left_trees(&self.d.state).zip(now.tree.as_deref());
+        let changes = left.and_then(|(left, now)| left_changes(&self.tree, &left, now));
+        (now, changes)
+    }
+
     /// Says once that the work tree cannot be measured, and what follows from it.
     pub(super) fn tell_measure(&mut self) -> Result<(), HostError> {
         let unknown = self.measured.as_ref();
@@ -51,14 +58,8 @@ impl AgentLoop {
 
     /// Measures, commits, and closes the iteration being judged.
     pub(super) fn close(&mut self) -> Result<(), HostError> {
-        let judged =
-            matches!(&self.d.state.phase, Phase::Judging { gates, .. } if !gates.is_empty());
-        // The last gate's own measure is still true: nothing ran since.
-        let mut after = if judged {
-            self.last_measure()
-        } else {
-            self.measure()
-        };
+        // The measure after the agent or the last gate is still true: nothing ran since.
+        let mut after = self.last_measure();
         self.tell_measure()?;
         let files = self.changed_since_start();
         let (mut commit, mut commit_ms) = (None, 0);
@@ -133,6 +134,29 @@ impl AgentLoop {
         }
         Ok(())
     }
+}
+
+/// `None` without git, or where the snapshots are gone.
+fn left_changes(tree: &Tree, left: &LeftTrees<'_>, now: &str) -> Option<LeftChanges> {
+    let between = |from: &str, to: &str| -> Option<Vec<Changed>> {
+        let snapshot = |text: &str| Some(Snapshot::recorded(None, text.parse().ok()?));
+        tree.changed_files(&snapshot(from)?, &snapshot(to)?).ok()
+    };
+    let paths = |files: Vec<Changed>| files.into_iter().map(|file| file.path);
+    let meanwhile = between(left.last, now)?;
+    let before = left.before.iter();
+    let of_loop: Option<Vec<_>> = before.map(|before| between(before, left.agent)).collect();
+    let of_loop = of_loop.unwrap_or_else(|| {
+        // What the loop changed cannot be told any more: it may be whatever was there.
+        let there = meanwhile
+            .iter()
+            .filter(|file| file.status != ChangeStatus::Added);
+        vec![there.cloned().collect()]
+    });
+    Some(LeftChanges {
+        of_loop: of_loop.into_iter().flat_map(paths).collect(),
+        meanwhile: paths(meanwhile).collect(),
+    })
 }
 
 fn facts_of(snapshot: &Snapshot) -> TreeFacts {

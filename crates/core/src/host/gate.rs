@@ -31,11 +31,8 @@ struct LiveGate {
 
 impl AgentLoop {
     pub(super) fn gate(&mut self, index: u32, command: &str) -> Result<(), HostError> {
-        let before = if index == 0 {
-            self.measure()
-        } else {
-            self.last_measure()
-        };
+        // Nothing ran since the agent, or the gate before, was measured.
+        let before = self.last_measure();
         self.report_changed_gate_files()?;
         let (live, launch, sink) = self.prepare_gate(index, command);
         let mut live = live;

@@ -10,7 +10,7 @@ use descartes_kernel::event::Event;
 use descartes_kernel::fact;
 use descartes_kernel::state::{Kept, LoopState, Phase};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{JudgedTree, Standstill, TakeUp, standstill, take_up};
+use descartes_kernel::step::{LeftWork, Standstill, TakeUp, standstill, take_up};
 use descartes_plans::graph::TaskStatus;
 use descartes_store::Sync;
 use descartes_store::debug_log::variant;
@@ -360,28 +360,28 @@ fn recover_interrupted_run(
     from: Option<&Sender>,
     purpose: &Purpose,
 ) -> Result<(), HostError> {
-    let measured = match (&mut host.kind, purpose) {
-        (LoopKind::Agents(agents), Purpose::Attempt { .. })
-            if matches!(agents.d.state.phase, Phase::Judging { .. }) =>
-        {
-            Some(agents.measure())
+    let seen = match &mut host.kind {
+        LoopKind::Agents(agents) if matches!(agents.d.state.phase, Phase::Judging { .. }) => {
+            Some(agents.look_at_left_work())
         }
         _ => None,
     };
+    let judged = match (purpose, &seen) {
+        (
+            Purpose::Attempt {
+                tree: AttemptTree::Other,
+                ..
+            },
+            _,
+        ) => LeftWork::Elsewhere,
+        (_, Some((now, changes))) => LeftWork::Now(now, changes.as_ref()),
+        (_, None) => LeftWork::Unknown,
+    };
+    let notice = judged.notice(&host.driver().state);
     let taken = TakeUp {
         change,
         from,
-        judged: match (purpose, &measured) {
-            (
-                Purpose::Attempt {
-                    tree: AttemptTree::Other,
-                    ..
-                },
-                _,
-            ) => JudgedTree::Other,
-            (_, Some(now)) => JudgedTree::Now(now),
-            (_, None) => JudgedTree::Unknown,
-        },
+        judged,
         reported: match purpose {
             Purpose::Attempt {
                 tree: AttemptTree::Other,
@@ -396,9 +396,17 @@ fn recover_interrupted_run(
         let folder = d.dir.run(run.run);
         last_seen(&folder, run, host.agents(), &d.state.config, &d.settings)
     });
-    let d = host.driver_mut();
-    d.append_all(events)?;
-    d.gates_changed()
+    if let Some(notice) = notice {
+        host.say(notice)?;
+    }
+    host.driver_mut().append_all(events)?;
+    if let LoopKind::Agents(agents) = &mut host.kind
+        && !matches!(agents.d.state.phase, Phase::Judging { .. })
+    {
+        // The next run measures for itself, and counts its changes from there.
+        agents.measured = None;
+    }
+    host.driver_mut().gates_changed()
 }
 
 /// The tasks that an earlier host began and did not finish.

@@ -391,6 +391,8 @@ impl AgentLoop {
             log_dropped,
             trouble: said.trouble,
             denied: said.denied,
+            // On record before it is judged: what is there at a resume may be something else.
+            tree_after: self.measure().tree,
         };
         let failed = facts.failure().is_some();
         if let Some(plan) = &live.plan {

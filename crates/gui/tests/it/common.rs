@@ -126,6 +126,7 @@ impl Tale {
             log_dropped: 0,
             trouble: 0,
             denied: vec![],
+            tree_after: None,
         };
         self.add(Event::AgentEnded {
             run,

@@ -60,6 +60,9 @@ pub struct RunFacts {
     /// Tools that were denied to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// Hash of the work tree that it left; `None` where it could not be measured, and in journals of 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_after: Option<String>,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -4,10 +4,11 @@
 use jiff::Timestamp;
 
 use super::exhausted;
+use super::left_work::LeftWork;
 use super::react::{command_accepted, settled_by_end_of, with_events};
 use crate::config::ConfigChange;
 use crate::control::Command;
-use crate::event::{Cost, Decided, Event, Tokens, TreeFacts, Verdict};
+use crate::event::{Cost, Decided, Event, Tokens, Verdict};
 use crate::outcome::IterativeExitReason;
 use crate::state::{LoopState, Phase, RunInfo};
 use crate::steering::Sender;
@@ -67,29 +68,7 @@ pub struct TakeUp<'a> {
     pub from: Option<&'a Sender>,
     /// In the loop of a task: iterations that its task loop has heard of.
     pub reported: Option<u32>,
-    pub judged: JudgedTree<'a>,
-}
-
-/// What is known of the work tree in which an iteration is judged that an earlier host left.
-#[derive(Clone, Copy, Debug)]
-pub enum JudgedTree<'a> {
-    /// Whose it is was not looked at.
-    Unknown,
-    /// The worktree of a task, as it is now.
-    Now(&'a TreeFacts),
-    /// Another one: the agent of that iteration never worked in it.
-    Other,
-}
-
-impl JudgedTree<'_> {
-    /// Whether what the agent of a run did is not there: a gate that is green all the same proves nothing.
-    fn lacks_work_of(self, run: &RunInfo) -> bool {
-        match self {
-            Self::Unknown => false,
-            Self::Now(now) => now.tree.is_some() && now.tree == run.before.tree,
-            Self::Other => true,
-        }
-    }
+    pub judged: LeftWork<'a>,
 }
 
 /// What is written down when a loop is taken up again: an iteration whose agent died with its host is
@@ -109,7 +88,7 @@ pub fn take_up(
                 .is_some_and(|reported| is_unheard_proof(state, reported));
             events.extend((!unheard).then_some(Event::LoopReopened));
         }
-        Phase::Judging { run, .. } if taken.judged.lacks_work_of(run) => {
+        Phase::Judging { .. } if taken.judged.is_missing(state) => {
             events.extend(unfinished(state, seen));
         }
         Phase::Ready { .. } | Phase::Judging { .. } => {}

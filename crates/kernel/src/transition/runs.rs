@@ -33,6 +33,9 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
         ));
     }
     state.runs = *run;
+    if state.progress.first_tree.is_none() {
+        state.progress.first_tree.clone_from(&before.tree);
+    }
     state.phase = Phase::Running(RunInfo {
         run: *run,
         iteration: *iteration,

@@ -6,9 +6,10 @@ use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Phase, RunInfo};
 use descartes_kernel::step::{
-    Action, Input, JudgedTree, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished,
-    plan, standstill, take_up,
+    Action, ClosingFacts, Input, LastSeen, LeftChanges, LeftWork, Standstill, TakeUp,
+    cancel_stopped, close_unfinished, left_trees, plan, standstill, take_up,
 };
+use descartes_plans::graph::Proof;
 use jiff::Timestamp;
 
 use crate::world::*;
@@ -118,7 +119,7 @@ fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<
         change,
         from,
         reported,
-        judged: JudgedTree::Unknown,
+        judged: LeftWork::Unknown,
     };
     let events = take_up(&sim.state, taken, |run| seen(run, 7));
     let kind = |event: &Decided| match **event {
@@ -134,39 +135,138 @@ fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<
     kinds
 }
 
-#[test]
-fn what_is_judged_goes_on_only_where_the_work_of_its_agent_is() {
-    let tree = |tree: Option<&str>| TreeFacts {
+fn tree(tree: Option<&str>) -> TreeFacts {
+    TreeFacts {
         tree: tree.map(str::to_owned),
         ..TreeFacts::default()
-    };
-    let sim = left(Left::AgentGone);
-    let Phase::Judging { run, .. } = &sim.state.phase else {
-        panic!("{:?}", sim.state.phase);
-    };
-    let before = run.before.clone();
-    assert!(before.tree.is_some());
-    let (other, unknown) = (tree(Some("another")), tree(None));
-    for (judged, is_closed) in [
-        (JudgedTree::Unknown, false),
-        (JudgedTree::Now(&other), false),
-        (JudgedTree::Now(&unknown), false),
-        // As it was before the agent began: nothing of its work is there.
-        (JudgedTree::Now(&before), true),
-        (JudgedTree::Other, true),
-    ] {
-        let taken = TakeUp {
-            change: &ConfigChange::default(),
-            from: None,
-            reported: Some(0),
-            judged,
-        };
-        let events = take_up(&sim.state, taken, |run| seen(run, 7));
-        let closed = events
-            .iter()
-            .any(|event| matches!(**event, Event::IterationInterrupted { .. }));
-        assert_eq!(closed, is_closed, "{judged:?}");
     }
+}
+
+/// A loop whose agent left this tree, or one of which nobody knows, and whose host died in its gates. The tree
+/// before it is `0`.
+fn judging(tree_after: Option<&str>, proof: Option<Proof>) -> Sim {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into(), "b".into()],
+        proof,
+        ..config()
+    });
+    sim.start(1, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(RunFacts {
+        tree_after: tree_after.map(str::to_owned),
+        ..claims()
+    })));
+    sim
+}
+
+/// Whether the iteration is closed instead of judged, and what is told.
+fn is_closed(sim: &Sim, judged: LeftWork<'_>) -> (bool, Option<String>) {
+    let taken = TakeUp {
+        change: &ConfigChange::default(),
+        from: None,
+        reported: Some(0),
+        judged,
+    };
+    let events = take_up(&sim.state, taken, |run| seen(run, 7));
+    let is_closed = |event: &Decided| matches!(**event, Event::IterationInterrupted { .. });
+    let closed = events.iter().any(is_closed);
+    (closed, judged.notice(&sim.state))
+}
+
+#[test]
+fn what_is_judged_goes_on_only_where_the_work_of_its_agent_is() {
+    let (before, left, other, unknown) = (
+        tree(Some("0")),
+        tree(Some("1")),
+        tree(Some("2")),
+        tree(None),
+    );
+    let work = Some(Proof::Work);
+    let now = |tree| LeftWork::Now(tree, None);
+    for (tree_after, proof, judged, wanted) in [
+        (Some("1"), None, LeftWork::Unknown, false),
+        (Some("1"), None, LeftWork::Elsewhere, true),
+        (Some("1"), None, now(&left), false),
+        (Some("1"), None, now(&unknown), false),
+        // As it was before the agent began: nothing of its work is there.
+        (Some("1"), None, now(&before), true),
+        (Some("1"), work, now(&before), true),
+        // Without git nobody knows what changed: a gate may have written something.
+        (Some("1"), None, now(&other), false),
+        // It changed nothing, and nothing is lost.
+        (Some("0"), None, now(&before), false),
+        (Some("0"), work, now(&before), false),
+        // Journals of 0.1 do not say what it left.
+        (None, None, now(&before), false),
+        (None, work, now(&before), true),
+        (None, work, now(&other), false),
+        (None, work, LeftWork::Elsewhere, true),
+    ] {
+        let sim = judging(tree_after, proof);
+        let (closed, notice) = is_closed(&sim, judged);
+        assert_eq!(closed, wanted, "{tree_after:?} {proof:?} {judged:?}");
+        let is_told = wanted && !matches!(judged, LeftWork::Elsewhere);
+        assert_eq!(notice.is_some(), is_told, "{judged:?}");
+    }
+}
+
+#[test]
+fn files_that_the_loop_did_not_change_may_change_before_a_resume() {
+    let now = tree(Some("2"));
+    let sim = judging(Some("1"), None);
+    for (of_loop, meanwhile, wanted) in [
+        (&["a"][..], &["b"][..], None),
+        (&[], &["b"], None),
+        (&["a", "b"], &["b"], Some(" (b)")),
+        (
+            &["a", "b", "c", "d", "e"],
+            &["a", "b", "c", "d", "e", "f"],
+            Some(" (a, b, c, 2 more)"),
+        ),
+    ] {
+        let paths = |names: &[&str]| names.iter().map(Into::into).collect();
+        let changes = LeftChanges {
+            of_loop: paths(of_loop),
+            meanwhile: paths(meanwhile),
+        };
+        let wanted = wanted.map(|files| {
+            format!(
+                "the work tree changed while descartes was not running{files}: the agent runs again"
+            )
+        });
+        let judged = LeftWork::Now(&now, Some(&changes));
+        assert_eq!(is_closed(&sim, judged), (wanted.is_some(), wanted));
+    }
+}
+
+#[test]
+fn what_a_gate_wrote_is_no_change_and_all_of_the_loops_work_counts() {
+    let mut sim = judging(Some("1"), None);
+    let wrote = GateFacts {
+        tree_after: Some("3".into()),
+        ..gate(0, "a", 0)
+    };
+    sim.input(&Input::GateEnded(Box::new(wrote)));
+    let now = tree(Some("3"));
+    assert!(!is_closed(&sim, LeftWork::Now(&now, None)).0);
+    let trees = left_trees(&sim.state).unwrap();
+    assert_eq!((trees.agent, trees.last), ("1", "3"));
+    // A second iteration that only looks and claims.
+    let mut sim = judging(Some("1"), None);
+    let after = tree(Some("1"));
+    sim.input(&Input::GateEnded(Box::new(gate(0, "a", 1))));
+    sim.tree = 1;
+    sim.input(&Input::Closed(ClosingFacts {
+        after,
+        ..ClosingFacts::default()
+    }));
+    sim.start(2, 2, 0);
+    sim.input(&Input::RunEnded(Box::new(RunFacts {
+        tree_after: Some("1".into()),
+        ..claims()
+    })));
+    assert_eq!(left_trees(&sim.state).unwrap().before, ["0", "1"]);
+    let first = tree(Some("0"));
+    assert!(is_closed(&sim, LeftWork::Now(&first, None)).0);
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub fn facts() -> RunFacts {
         log_dropped: 0,
         trouble: 0,
         denied: vec![],
+        tree_after: None,
     }
 }
 
