@@ -318,6 +318,38 @@ until [ -e $here/begun-1 -a -e $here/begun-2 ]; do sleep 0.1; done; fi; date > s
 }
 
 #[test]
+fn conflict_markers_of_an_agents_own_merge_do_not_land_from_any_branch() {
+    for away in ["", "git checkout -qb feature/x;"] {
+        let world = tasks(1);
+        world.write("list", "begin\n");
+        world.git(["add", "."]);
+        world.git(["commit", "-qm", "list"]);
+        world.git(["checkout", "-qb", "other"]);
+        world.write("list", "begin\n2\n");
+        world.git(["commit", "-qam", "two"]);
+        world.git(["checkout", "-q", "-"]);
+        // The second attempt does something else, and only the third looks at the conflict.
+        let script = format!(
+            "here=../../..
+if [ -e $here/second ]; then printf 'begin\\n1\\n2\\n' > list
+elif [ -e $here/first ]; then touch $here/second; date > stamp
+else touch $here/first; {away} echo 1 >> list; git commit -qam one; git merge other || true; fi"
+        );
+        let done = with_agent(&world, &script, &["--verify", "true"]);
+        done.assert_code(0);
+        assert_eq!(
+            world.git(["show", "HEAD:list"]),
+            "begin\n1\n2",
+            "{away}: {done}"
+        );
+        assert!(
+            said(&done).contains("list still contains conflict markers"),
+            "{done}"
+        );
+    }
+}
+
+#[test]
 fn records_of_ours_that_an_agent_moved_are_put_back() {
     let world = tasks(1);
     let script = "git update-ref -d refs/descartes/auth/ours/1; echo x > work";

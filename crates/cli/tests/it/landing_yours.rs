@@ -246,14 +246,26 @@ fn work_in_a_clone_of_a_part_lands() {
         if sparse {
             world.git(["sparse-checkout", "set", "here", ".scud"]);
         }
-        let script = "echo x > here/work-$DESCARTES_TASK_ID";
+        let script =
+            "echo x > here/work-$DESCARTES_TASK_ID; mkdir -p elsewhere; echo 3 > elsewhere/file
+echo x > elsewhere/work-$DESCARTES_TASK_ID";
         let gate = "test -e here/file && ls here/work-*";
         let done = with_agent(&world, script, &["--verify", gate]);
         done.assert_code(0);
         let tree = world.git(["ls-tree", "-r", "--name-only", "main"]);
-        for file in ["here/work-1", "here/work-2", "elsewhere/file"] {
+        for file in [
+            "here/work-1",
+            "here/work-2",
+            "elsewhere/work-1",
+            "elsewhere/work-2",
+        ] {
             assert!(tree.contains(file), "{sparse}: {done}");
         }
+        let changed = world.git(["show", "main:elsewhere/file"]);
+        assert_eq!(
+            changed, "3",
+            "work outside of the part is work: {sparse}: {done}"
+        );
         assert_eq!(world.has("elsewhere/file"), !sparse, "{done}");
     }
 }

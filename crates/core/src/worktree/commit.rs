@@ -99,7 +99,8 @@ impl Repo {
         let add = self
             .git
             .act(&self.root)
-            .args(["add", "-A", "--"])
+            .args(self.add_all())
+            .args(["--"])
             .args(scan_root.pathspecs());
         add.output(Deadline::after(GIT_TIMEOUT))?;
         let staged = self

@@ -54,6 +54,15 @@ impl Clone for Repo {
 }
 
 impl Repo {
+    /// `git add` of everything. A file outside of the part that is checked out is left out without a word
+    /// unless it is asked for; git knows the flag as long as it leaves any out.
+    pub(super) fn add_all(&self) -> &'static [&'static str] {
+        match self.refs.own.join("info/sparse-checkout").exists() {
+            true => &["add", "-A", "--sparse"],
+            false => &["add", "-A"],
+        }
+    }
+
     /// Finds the work tree around `dir`, or says why there is none that can be used.
     pub(super) fn find(git: &Git, dir: &Path, objects: &Path) -> Result<Repo, String> {
         let asked = git

@@ -272,7 +272,8 @@ fn add_all(
     };
     let add = index
         .call()
-        .args(["add", "-A", "--ignore-errors", "--"])
+        .args(index.repo.add_all())
+        .args(["--ignore-errors", "--"])
         .args(scan_root.pathspecs())
         .args(inner.iter().map(exclude));
     let added = add.run(deadline)?;

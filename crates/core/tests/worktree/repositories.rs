@@ -250,6 +250,21 @@ fn files_told_to_be_skipped_are_left_alone() {
 }
 
 #[test]
+fn what_is_changed_outside_of_a_sparse_checkout_is_seen() {
+    let world = World::repository();
+    world.git(&["sparse-checkout", "set", "--no-cone", "/src"]);
+    let mut tree = world.tree();
+    let before = git_tree(&snap(&mut tree)).to_owned();
+    assert_eq!(before, world.truth());
+    for (file, text) in [("a.txt", "x\n"), ("new.txt", "y\n")] {
+        world.write(file, text);
+        let after = git_tree(&snap(&mut tree)).to_owned();
+        assert_eq!(after, world.truth(), "{file}");
+        assert_ne!(after, before, "{file}");
+    }
+}
+
+#[test]
 fn a_merge_under_way_is_seen_and_measured() {
     let world = World::repository();
     world.git(&["checkout", "-q", "-b", "side"]);

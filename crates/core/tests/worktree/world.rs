@@ -168,6 +168,7 @@ impl World {
         let add = [
             "add",
             "-A",
+            "--sparse",
             "--ignore-errors",
             "--",
             ".",

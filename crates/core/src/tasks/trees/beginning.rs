@@ -88,6 +88,15 @@ impl Trees {
         fs_err::write(self.hooks_mark(), at.to_string_lossy().as_bytes()).map_err(GitError::from)
     }
 
+    fn sparse_patterns(&self) -> PathBuf {
+        self.control_folder().join("info").join("sparse-checkout")
+    }
+
+    /// Whether the user has a part of the tree checked out.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.sparse_patterns().exists()
+    }
+
     /// Which part of the tree is checked out in the user's checkout, as settings; its patterns are
     /// written down.
     pub(super) fn take_sparse(&self) -> Done<Vec<(&'static str, &'static str)>> {
@@ -95,7 +104,7 @@ impl Trees {
             let asked = ["config", "--type=bool", "--get", key];
             self.user.ask(&asked).is_ok_and(|value| value == "true")
         };
-        let to = self.control_folder().join("info").join("sparse-checkout");
+        let to = self.sparse_patterns();
         remove_all(&to)?;
         if !is_set("core.sparseCheckout") {
             return Ok(Vec::new());

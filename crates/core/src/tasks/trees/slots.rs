@@ -136,7 +136,12 @@ impl Trees {
         let mut specs = zero_ended(":/", [Path::new("")].into_iter());
         let apart = nested.iter().map(PathBuf::as_path);
         specs.extend(zero_ended(":(top,exclude,literal)", apart));
-        repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
+        // Work outside of the part that the user has checked out is work, too.
+        let add: &[&str] = match self.is_sparse() {
+            true => &["add", "-A", "--sparse"],
+            false => &["add", "-A"],
+        };
+        repo.quiet_with(&[add, &FROM_STDIN[..]].concat(), &specs)?;
         let has_changes = self.restore_ignored_files(repo)?;
         Ok((nested, has_changes))
     }
@@ -386,21 +391,12 @@ impl Trees {
         repo.mend()?;
         self.restore_settings(&repo)?;
         self.clear_marks(&repo)?;
-        let branch = self.branch_of(work);
-        if repo.branch()?.as_deref() != Some(branch.as_str()) {
-            return self.bring_back(&repo, work, &branch, proven);
-        }
         let marked = self.still_marked(&repo, work)?;
-        let message = match proven {
-            Proven::Green => work.title.clone(),
-            Proven::No => format!("{} (unproven)", work.title),
+        let branch = self.branch_of(work);
+        let left = match repo.branch()?.as_deref() == Some(branch.as_str()) {
+            true => self.keep_on_branch(&repo, work, &branch, proven)?,
+            false => self.bring_back(&repo, work, &branch, proven)?,
         };
-        let nested = self.commit_all(&repo, &message, proven)?;
-        let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
-        self.take_from_agent(&repo, &branch, &tip)?;
-        let left = self.left_behind(&repo, &branch, proven, &nested)?;
-        // What is left are the agent's copies of the task files.
-        repo.quiet(&["checkout", "--quiet", "--force", "--detach"])?;
         Ok(match (marked, left) {
             (None, left) => {
                 drop(fs_err::remove_file(self.conflict_mark(work)));
@@ -411,6 +407,27 @@ impl Trees {
                 Finished::Uncarried(format!("{message}\n{more}"))
             }
         })
+    }
+
+    /// The agent stayed on its branch: what it left is committed there.
+    fn keep_on_branch(
+        &self,
+        repo: &Repo,
+        work: &Work,
+        branch: &str,
+        proven: Proven,
+    ) -> Done<Finished> {
+        let message = match proven {
+            Proven::Green => work.title.clone(),
+            Proven::No => format!("{} (unproven)", work.title),
+        };
+        let nested = self.commit_all(repo, &message, proven)?;
+        let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
+        self.take_from_agent(repo, branch, &tip)?;
+        let left = self.left_behind(repo, branch, proven, &nested)?;
+        // What is left are the agent's copies of the task files.
+        repo.quiet(&["checkout", "--quiet", "--force", "--detach"])?;
+        Ok(left)
     }
 
     /// What of an attempt no commit holds.
@@ -488,9 +505,12 @@ impl Trees {
     /// What an agent has to know of files that were in conflict, and still look like that: also
     /// where it told git that they are resolved.
     fn still_marked(&self, repo: &Repo, work: &Work) -> Done<Option<String>> {
-        let mut files = self.noted_conflicts(work);
-        files.extend(repo.unmerged()?);
-        for file in files {
+        let unmerged = repo.unmerged()?;
+        if !unmerged.is_empty() {
+            // Committed as they are, they are not in conflict for git any more.
+            self.note_conflicts(work, &unmerged)?;
+        }
+        for file in self.noted_conflicts(work) {
             let path = repo.dir.join(&file);
             // A link or nothing at all holds no markers.
             if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
