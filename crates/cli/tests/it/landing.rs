@@ -239,6 +239,30 @@ fn a_resumed_loop_lands_what_waits() {
 }
 
 #[test]
+fn a_loop_that_begins_anew_is_not_done_before_what_waits_has_landed() {
+    let world = tasks(1);
+    world.write("work", "mine");
+    let start = |flags: &[&str]| {
+        let flags = [&["--verify", "true"], flags].concat();
+        with_agent(&world, "echo agent > work", &flags)
+    };
+    start(&[]).assert_code(6);
+    assert_eq!(statuses(&world), "D");
+    let again = start(&["--force"]);
+    again.assert_code(6);
+    assert!(
+        said(&again).contains("finished work has not landed"),
+        "{again}"
+    );
+    std::fs::remove_file(world.project().join("work")).unwrap();
+    let other = world.state().join("other.json");
+    start(&["--state-file", other.to_str().unwrap()]).assert_code(0);
+    assert_eq!(world.git(["show", "HEAD:work"]), "agent");
+    let refs = world.git(["for-each-ref", "refs/heads/descartes", "refs/descartes"]);
+    assert_eq!(refs, "");
+}
+
+#[test]
 fn landing_is_tried_until_it_lands_while_the_branch_moves() {
     let world = tasks(1);
     // The gate itself commits in the user's checkout, five times.

@@ -158,17 +158,28 @@ fn a_torn_index_of_our_own_worktree_is_made_anew() {
     assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 1);
 }
 
+/// Git's folder of the worktree in which work is merged.
+fn control_folder(world: &World) -> PathBuf {
+    let trees = std::fs::read_dir(world.state().join("worktrees")).unwrap();
+    let mut controls = trees.map(|tree| tree.unwrap().path().join("control"));
+    controls.find(|control| control.is_dir()).unwrap()
+}
+
 #[test]
 fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
     let world = repository("ROADMAP.md", "- [ ] **a**: First\n- [ ] **b**: Second\n");
     let words = killed_at_work(&world);
     let refs = world.git(["for-each-ref", "--format=%(refname)"]);
-    let ours: Vec<PathBuf> = refs
+    let mut ours: Vec<PathBuf> = refs
         .lines()
         .filter(|name| name.contains("descartes/"))
         .map(|name| lock(&world, &format!("{name}.lock")))
         .collect();
     assert!(ours.len() > 2, "{refs}");
+    // As a git leaves it that was killed while it merged.
+    let merging = control_folder(&world).join("ORIG_HEAD.lock");
+    std::fs::write(&merging, "").unwrap();
+    ours.push(merging);
     let ended = world.run_within(world.descartes(&words), SOON);
     ended.assert_code(0);
     assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);

@@ -6,7 +6,7 @@ use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
-use descartes_kernel::tasks::AttemptTrouble;
+use descartes_kernel::tasks::{AttemptTrouble, Landing};
 use descartes_plans::graph::TaskId;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub(crate) enum TaskEvent {
     /// An attempt is over.
     Attempt(Box<AttemptNews>),
     /// The place is ready to be worked in, or cannot be.
-    Prepared(Result<(), GitError>),
+    Prepared(Result<Option<Landing>, GitError>),
     /// The place has something to say.
     LockNotice,
     /// A merge is over.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{
-    ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WorkBase, other_branch,
+    Landing, ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WorkBase, other_branch,
 };
 use descartes_proc::Ending;
 
@@ -261,7 +261,7 @@ impl Workplace for InPlace {
         *self.branch() = Some(Some(branch.to_owned()));
     }
 
-    fn begin(&self, _: Fresh, _: u32) -> Result<(), GitError> {
+    fn begin(&self, _: Fresh, _: u32) -> Result<Option<Landing>, GitError> {
         if let Err(reason) = self.proven().begin() {
             self.unknown(&reason);
         }
@@ -270,7 +270,7 @@ impl Workplace for InPlace {
             let now = checked_out(&tree).map_err(GitError::Refused)?;
             *self.branch() = Some(now);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn recall(&self, base: &WorkBase, steps: &[ProvenStep]) {

@@ -2,14 +2,14 @@
 //!
 //! A git that is killed leaves its lock behind, and every later one refuses to work. Nobody can
 //! see whose a lock is, so only those are taken away that nobody else has a reason to make: of
-//! refs under our own name, and of our own worktrees; and only once no git is left that could
+//! refs under our own name, of our own worktrees, and of the folder where we merge; and only once no git is left that could
 //! have made them. All others may be the user's: they are named, and waited for.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use descartes_proc::is_at_work;
 use tracing::{info, warn};
@@ -34,6 +34,8 @@ pub(super) struct Ours {
     pub(super) refs: Vec<PathBuf>,
     /// Where our worktrees are.
     pub(super) trees: PathBuf,
+    /// Git's folder of the one in which work is merged, which no agent enters.
+    pub(super) control: PathBuf,
     /// The user's checkout, the repository's own folder and our worktrees.
     pub(super) folders: Vec<PathBuf>,
 }
@@ -41,7 +43,17 @@ pub(super) struct Ours {
 impl Ours {
     fn holds(&self, lock: &Path) -> bool {
         let without = lock.with_extension("");
-        self.refs.iter().any(|own| without.starts_with(own)) || self.is_of_tree(lock)
+        let named = self.refs.iter().any(|own| without.starts_with(own));
+        named || self.is_of_control(lock) || self.is_of_tree(lock)
+    }
+
+    fn is_of_control(&self, lock: &Path) -> bool {
+        let real = |path: &Path| fs_err::canonicalize(path).ok();
+        let folder = lock.parent().and_then(real);
+        let control = real(&self.control);
+        folder
+            .zip(control)
+            .is_some_and(|(folder, control)| folder.starts_with(control))
     }
 
     /// Whether it lies in git's folder of a worktree of ours.
@@ -153,6 +165,9 @@ impl Locks {
                 self.see(&lock);
             }
         }
+        for lock in locks_in(&self.ours.control).filter(|lock| self.ours.is_of_control(lock)) {
+            self.see(&lock);
+        }
     }
 
     /// From now on nothing is waited for that is not over soon.
@@ -234,6 +249,19 @@ impl Locks {
                 self.say_once(lock);
             }
             std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Takes away a lock that a git of ours made before it was killed: it is not older than that git,
+    /// and no git is at work where that one was.
+    pub(super) fn take_from_killed(&self, lock: &Path, since: SystemTime, folder: &Path) {
+        let made = fs_err::symlink_metadata(lock).and_then(|meta| meta.modified());
+        let folder = fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        if made.is_ok_and(|made| made >= since)
+            && !is_at_work("git", &[folder], Duration::ZERO)
+            && let Some(seen) = self.see(lock)
+        {
+            self.take_away(lock, seen);
         }
     }
 
@@ -331,6 +359,7 @@ mod tests {
         let ours = Ours {
             refs: vec![root.join("refs/heads/descartes/auth")],
             trees: root.join("trees"),
+            control: root.join("trees/control"),
             folders: vec![root.to_owned()],
         };
         Locks {
@@ -357,12 +386,14 @@ mod tests {
         let ours = [
             lock(heads.join("descartes/auth.lock")),
             lock(heads.join("descartes/auth/1.2.lock")),
+            lock(root.join("trees/control/ORIG_HEAD.lock")),
             tree,
         ];
         let theirs = [
             lock(heads.join("descartes/authors.lock")),
             lock(heads.join("main.lock")),
             lock(root.join("packed-refs.lock")),
+            lock(root.join("trees/slot-0/control/index.lock")),
             lock(root.join("worktrees/mine/index.lock")),
         ];
         let locks = locks(&root);
@@ -391,6 +422,19 @@ mod tests {
             );
             assert!(lock.exists());
         }
+    }
+
+    #[test]
+    fn a_lock_of_a_killed_git_of_ours_goes_and_an_older_one_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let locks = locks(&root);
+        let path = lock(root.join(".git/index.lock"));
+        let made = fs_err::metadata(&path).unwrap().modified().unwrap();
+        locks.take_from_killed(&path, made + LOOK, &root);
+        assert!(path.exists(), "it was there before");
+        locks.take_from_killed(&path, made, &root);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -205,9 +205,10 @@ pub(super) trait Workplace: Send + Sync {
         let _ = sandbox;
     }
     /// Before the first attempt of a host, with the number of tasks that may run at once.
-    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), GitError> {
+    /// Tells of work that an earlier loop proved and that waits to land, where this one has just begun.
+    fn begin(&self, fresh: Fresh, slots: u32) -> Result<Option<Landing>, GitError> {
         let _ = (fresh, slots);
-        Ok(())
+        Ok(None)
     }
     /// Where work goes and what it is built on, as an earlier host wrote it down, with what was proven
     /// in place since.

@@ -268,7 +268,7 @@ impl<'d> Runner<'d> {
         loop {
             match self.d.next(None)? {
                 Some(HostMessage::Task(news)) => match *news {
-                    TaskEvent::Prepared(Ok(())) => return self.append_base(),
+                    TaskEvent::Prepared(Ok(waiting)) => return self.append_landing(waiting),
                     // Somebody wants it to end: there is nothing to be ready for.
                     TaskEvent::Prepared(Err(_)) if self.d.state.requests.stop.is_some() => {
                         return Ok(());

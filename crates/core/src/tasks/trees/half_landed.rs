@@ -45,6 +45,16 @@ impl Trees {
         self.folder.join("control").join("landing")
     }
 
+    /// A host that died in the middle of a fast-forward took its git along, and nobody else removes the
+    /// lock of that.
+    pub(super) fn unlock_cut_short(&self) -> Done<()> {
+        let mark = fs_err::metadata(self.landing_mark()).and_then(|meta| meta.modified());
+        if let Ok(since) = mark {
+            self.take_from_killed(&self.checkout_locks()?, since);
+        }
+        Ok(())
+    }
+
     /// What fast-forwards from here were about that were cut short.
     fn cut_short(&self, head: &str) -> Vec<String> {
         let text = fs_err::read_to_string(self.landing_mark()).unwrap_or_default();

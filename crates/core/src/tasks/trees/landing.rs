@@ -1,6 +1,7 @@
 //! Bringing proven work together, and into the user's checkout.
 
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use descartes_kernel::sched::MergeEnd;
 use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
@@ -333,18 +334,49 @@ impl Trees {
     /// meets one on the branch has changed the files already. Work that cannot land now lands
     /// with the next that can.
     fn await_checkout(&self) -> Done<Result<(), String>> {
-        let branch = self.landing_branch();
-        let branch = branch.map(|branch| format!("refs/heads/{branch}.lock"));
-        let names: Vec<&str> = ["index.lock", "HEAD.lock"]
-            .into_iter()
-            .chain(branch.as_deref())
-            .collect();
-        for lock in self.user.git_paths(&names)? {
+        for lock in self.checkout_locks()? {
             if let Passed::Stays(why) = self.user.locks.pass_within(&lock, CHECKOUT) {
                 return Ok(Err(why));
             }
         }
         Ok(Ok(()))
+    }
+
+    /// What an earlier loop under this name proved and could not land. Its tasks may be marked as done, so
+    /// this loop is only done when that has landed, too.
+    pub(super) fn left_waiting(&self) -> Done<Option<Landing>> {
+        let merged = self.merged()?;
+        let Some(head) = self.target_commit()? else {
+            return Ok(None);
+        };
+        if self.user.is_ancestor(&merged, &head)? {
+            return Ok(None);
+        }
+        let (_, landing) = self.wait_to_land(&merged, "an earlier loop left it")?;
+        self.user.locks.tell(format!(
+            "work that an earlier loop proved has not landed yet: it lands with this loop's, and waits \
+             on {} until then",
+            self.ready_branch()
+        ));
+        Ok(landing)
+    }
+
+    /// The locks that a fast-forward of the user's checkout takes.
+    pub(super) fn checkout_locks(&self) -> Done<Vec<PathBuf>> {
+        let branch = self.landing_branch();
+        let branch = branch.map(|branch| format!("refs/heads/{branch}.lock"));
+        let names = ["index.lock", "HEAD.lock"].into_iter();
+        let names: Vec<&str> = names.chain(branch.as_deref()).collect();
+        self.user.git_paths(&names)
+    }
+
+    /// Takes away locks that a fast-forward which was killed left in the user's way.
+    pub(super) fn take_from_killed(&self, locks: &[PathBuf], since: SystemTime) {
+        for lock in locks {
+            self.user
+                .locks
+                .take_from_killed(lock, since, &self.user.dir);
+        }
     }
 
     pub(super) fn wait_to_land(&self, commit: &str, why: &str) -> Done<Landed> {

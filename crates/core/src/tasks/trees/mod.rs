@@ -397,6 +397,7 @@ fn ours(user: &Repo, folder: &Path, ref_tag: &str) -> Done<Ours> {
     Ok(Ours {
         refs: refs.map(|name| common.join(name).join(ref_tag)).to_vec(),
         trees: folder.to_owned(),
+        control: folder.join("control"),
         folders: vec![real(&user.dir), common.clone(), real(folder)],
     })
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use descartes_kernel::tasks::{FileNow, LandingFile, UndoLanding, git_reason};
 use descartes_text::units::plural;
@@ -15,6 +16,9 @@ use super::half_landed::Changed;
 use super::{Done, GitError, Trees};
 use crate::tasks::git_error::GitErrorKind;
 use crate::worktree::stamp::Stamp;
+
+/// The times of files are those of the kernel's last tick.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// The files of a fast-forward before it.
 struct FilesBefore {
@@ -66,7 +70,9 @@ impl Trees {
     /// One try of a fast-forward. What git wrote before it failed is put back; a git that was killed
     /// may still have filters at work, and what it left is dealt with by the next try.
     pub(super) fn try_forward(&self, commit: &str, changed: &[Changed]) -> Done<Moved> {
-        let before = self.look_before(changed);
+        let (before, since) = (self.look_before(changed), SystemTime::now() - CLOCK_TICK);
+        // Once the loop is told to stop, no git can be asked any more.
+        let locks = self.checkout_locks()?;
         let (answer, is_answer) =
             match self
                 .user
@@ -84,6 +90,12 @@ impl Trees {
         };
         // Measured before room is made.
         let is_full = error.is_disk_full(self.free_bytes());
+        if matches!(
+            error.kind(),
+            GitErrorKind::Killed | GitErrorKind::Stopped | GitErrorKind::TimedOut
+        ) {
+            self.take_from_killed(&locks, since);
+        }
         let back = match error.kind() {
             GitErrorKind::Killed => PutBack::Nothing,
             _ => self.put_back(&before, commit, changed),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{ProvenStep, ProvenTree, TaskMarks, WorkBase};
+use descartes_kernel::tasks::{Landing, ProvenStep, ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
 use super::{Done, GitError, Trees};
@@ -45,8 +45,9 @@ impl Workplace for Trees {
         self.confine_more(sandbox);
     }
 
-    fn begin(&self, fresh: Fresh, slots: u32) -> Done<()> {
+    fn begin(&self, fresh: Fresh, slots: u32) -> Done<Option<Landing>> {
         self.keep_name()?;
+        self.unlock_cut_short()?;
         self.user.locks.look_around();
         for lock in self.user.git_paths(&["packed-refs.lock"])? {
             // It keeps little from being done, but makes every git wait: better said at once.
@@ -87,7 +88,10 @@ impl Workplace for Trees {
             let place = self.integration()?;
             self.note_leftovers(&place);
         }
-        Ok(())
+        match fresh {
+            Fresh::Yes => self.left_waiting(),
+            Fresh::No => Ok(None),
+        }
     }
 
     fn recall(&self, base: &WorkBase, _: &[ProvenStep]) {
