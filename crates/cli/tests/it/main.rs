@@ -47,6 +47,7 @@ mod left_work;
 mod list_rules;
 mod lost_directory;
 mod lost_journal;
+mod lost_refs;
 mod mcp;
 mod mcp_client;
 mod merge_trains;

@@ -284,6 +284,7 @@ impl Workplace for InPlace {
         Some(WorkBase {
             target,
             commit: None,
+            merged: None,
             tree: Some(tree.unwrap_or_default()),
             last,
         })

@@ -219,6 +219,10 @@ pub(super) trait Workplace: Send + Sync {
     fn base(&self) -> Option<WorkBase> {
         None
     }
+    /// Once begun: whether merged work that an earlier host wrote down is in no object any more.
+    fn lost_work(&self) -> bool {
+        false
+    }
     /// Trees that earlier hosts proved.
     fn remember(&self, proven: &[ProvenTree]) {
         let _ = proven;

@@ -8,7 +8,7 @@ use descartes_kernel::fact;
 use descartes_kernel::sched::Input;
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
-use super::asking::SourceRequest;
+use super::asking::{SourceRequest, Write};
 use super::planned::planned;
 use super::runner::Runner;
 use super::runner_state::SETTLED;
@@ -172,6 +172,22 @@ impl Runner<'_> {
             });
         }
         inputs
+    }
+
+    /// Tasks whose merged work is gone are to be done again.
+    pub(super) fn run_lost_again(&mut self) -> Result<(), HostError> {
+        if !self.place.lost_work() {
+            return Ok(());
+        }
+        let tasks = self.d.state.tasks.as_ref();
+        for task in tasks.map(|tasks| tasks.not_landed()).unwrap_or_default() {
+            self.write(&task, Write::Reopen)?;
+            self.inputs.push_back(Input::StatusSeen {
+                task,
+                status: TaskStatus::Pending,
+            });
+        }
+        Ok(())
     }
 
     /// Done tasks whose box a dead host could not tick any more, or that somebody else opened: a file

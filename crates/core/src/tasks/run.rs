@@ -144,6 +144,7 @@ impl<'d> Runner<'d> {
             self.inputs.extend(inputs);
             self.inputs.extend(self.lost_marks());
             self.inputs.push_back(Input::Removed { tasks: gone });
+            self.run_lost_again()?;
         }
         self.inputs.push_back(Input::Begin);
         if self.retry == Retry::Blocked {

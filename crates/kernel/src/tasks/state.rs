@@ -1,6 +1,6 @@
 //! Where every task of a loop stands: a fold of its journal, for views and the state file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -220,6 +220,9 @@ pub struct WorkBase {
     /// The commit of that branch which the work is built on, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The commit that holds everything that was merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<String>,
     /// In place: the tree that was last committed, or that the loop began from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
@@ -625,6 +628,20 @@ impl TasksState {
         }
         self.steps.extend(base.last.clone());
         self.base = Some(base.clone());
+    }
+
+    /// Tasks whose work was merged, and that no commit of a wave holds yet.
+    pub fn not_landed(&self) -> Vec<TaskId> {
+        let landed: BTreeSet<&TaskId> = self
+            .wave_commits
+            .iter()
+            .flat_map(|wave| &wave.tasks_completed)
+            .collect();
+        let done = self.tasks.iter().filter(|(id, task)| {
+            let by_us = task.attempts > 0 && !task.marked;
+            task.status == TaskStatus::Done && by_us && !landed.contains(id)
+        });
+        done.map(|(id, _)| id.clone()).collect()
     }
 
     /// Takes a proof.

@@ -79,6 +79,10 @@ pub(in crate::tasks) struct Trees {
     base: Mutex<Option<String>>,
     /// Commits that tasks may be built on.
     earlier: Mutex<target::Earlier>,
+    /// What an earlier host had merged and not landed, until that was looked for.
+    recalled: Mutex<Option<String>>,
+    /// Whether it is gone.
+    lost: AtomicBool,
     /// Where in the repository the loop works.
     prefix: PathBuf,
     folder: PathBuf,
@@ -224,6 +228,8 @@ impl Trees {
             common: OnceLock::new(),
             base: Mutex::default(),
             earlier: Mutex::default(),
+            recalled: Mutex::default(),
+            lost: AtomicBool::new(false),
             user,
             prefix,
             folder,

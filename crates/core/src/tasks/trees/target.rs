@@ -6,6 +6,7 @@
 //! `reset`, `rebase`): the work's own changes are then told from those by the commit that it was
 //! built on, since git's merge base lies before both.
 
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 use descartes_kernel::tasks::{WorkBase, other_branch};
@@ -70,6 +71,7 @@ impl Trees {
         WorkBase {
             target: self.landing_branch(),
             commit: self.base_commit().clone(),
+            merged: self.known().clone(),
             ..WorkBase::default()
         }
     }
@@ -81,6 +83,51 @@ impl Trees {
             self.stands_on(commit);
             self.remember_merged(commit);
         }
+        // Where both are the same, everything has landed.
+        let merged = base.merged.clone().filter(|_| base.merged != base.commit);
+        *self.recalled.lock().unwrap_or_else(PoisonError::into_inner) = merged;
+    }
+
+    /// Where the ref of what was merged is gone, it is taken from what an earlier host wrote down.
+    pub(super) fn recall_merged(&self) -> Done<()> {
+        let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = self.merged_ref();
+        let (Some(merged), None) = (recalled.take(), self.user.commit_of(&name)?) else {
+            return Ok(());
+        };
+        let short = merged.get(..12).unwrap_or(&merged);
+        if self.user.commit_of(&merged)?.is_none() {
+            self.lost.store(true, Ordering::Relaxed);
+            self.user.locks.tell(format!(
+                "{name} was deleted, and the commit {short} with merged work that had not landed \
+                 is gone from the repository: its tasks run again"
+            ));
+            return Ok(());
+        }
+        if let Some(head) = self.target_commit()?
+            && self.user.is_ancestor(&merged, &head)?
+        {
+            return Ok(());
+        }
+        let mut moves = vec![(name.clone(), None, merged.as_str())];
+        let base = self.base_commit().clone();
+        if let Some(base) = &base
+            && self.user.commit_of(&self.waves_ref())?.is_none()
+            && self.user.commit_of(base)?.is_some()
+        {
+            moves.push((self.waves_ref(), None, base.as_str()));
+        }
+        self.move_own(&moves)?;
+        self.user.locks.tell(format!(
+            "{name} was deleted while no loop ran: it was restored to {short}, which holds merged \
+             work that has not landed yet"
+        ));
+        Ok(())
+    }
+
+    /// Whether merged work is gone; told once.
+    pub(super) fn take_lost(&self) -> bool {
+        self.lost.swap(false, Ordering::Relaxed)
     }
 
     /// The commit that the branch is at on which work lands, whatever is checked out; none where

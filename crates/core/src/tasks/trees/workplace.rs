@@ -77,6 +77,7 @@ impl Workplace for Trees {
             self.watch_stashes()?;
         }
         self.move_ready_branch_aside()?;
+        self.recall_merged()?;
         // Refs of a loop that ended long ago do not hold this one back.
         self.caught_up()?;
         // All at once, before any agent is at work: git cannot bear a worktree that is half made.
@@ -100,6 +101,10 @@ impl Workplace for Trees {
 
     fn base(&self) -> Option<WorkBase> {
         Some(self.work_base())
+    }
+
+    fn lost_work(&self) -> bool {
+        self.take_lost()
     }
 
     fn remember(&self, proven: &[ProvenTree]) {
