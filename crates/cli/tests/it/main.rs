@@ -75,6 +75,7 @@ mod sandbox_nested;
 mod scud_habits;
 mod settings;
 mod setup;
+mod shared_repository;
 mod shown;
 mod signals;
 mod slot_leftovers;

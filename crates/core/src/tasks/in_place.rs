@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
@@ -21,9 +21,11 @@ use super::place::{
     Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
 };
 use super::proven_files::{ProvenFiles, TakenBack};
+use super::shared_settings::SharedSettings;
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
+use crate::worktree::pipes::pipe_in;
 use crate::worktree::{CommitOutcome, Git, Head, Tree, TreeKind, TreeOptions, WorktreeError};
 
 const WORK_TREE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -44,6 +46,10 @@ pub(super) struct InPlace {
     branch: Mutex<Option<Option<String>>>,
     /// What was proven and is in no commit yet.
     proven: Mutex<ProvenFiles>,
+    /// The folder of the loop.
+    folder: Mutex<PathBuf>,
+    /// Settings of the repository, as the loop found them.
+    shared: OnceLock<SharedSettings>,
     /// Whether a host before this one may have died between the gates and the record of them.
     taken_up: AtomicBool,
 }
@@ -70,6 +76,8 @@ impl InPlace {
             locks: Locks::new(Ours::default()),
             branch: Mutex::default(),
             proven: Mutex::new(ProvenFiles::new(tree)),
+            folder: Mutex::default(),
+            shared: OnceLock::new(),
             taken_up: AtomicBool::new(fresh == Fresh::No),
         };
         if fresh == Fresh::Yes && place.is_git() {
@@ -128,16 +136,13 @@ impl InPlace {
     /// Asks all gates again where proven work was taken back.
     fn prove_again(
         &self,
-        taken: Option<&TakenBack>,
+        taken: &TakenBack,
         by: Option<&Work>,
         gates: Gates<'_>,
     ) -> Result<(), GateFailure> {
         let tail = match gates.run_whole(&self.dir) {
             Err(GateFailure::Red(tail)) => tail,
             other => return other,
-        };
-        let Some(taken) = taken else {
-            return Err(GateFailure::Red(tail));
         };
         if let Err(reason) = self.proven().restore_rest(taken) {
             self.unknown(&reason);
@@ -213,6 +218,13 @@ pub(super) fn changed_files(
         .args(["rev-parse", "--show-toplevel"])
         .output(Deadline::after(WORK_TREE_TIMEOUT))?;
     let top = path_of(&top);
+    if let Some(message) = pipe_in(&top) {
+        return Err(WorktreeError::Git {
+            verb: "status".to_owned(),
+            code: None,
+            message,
+        });
+    }
     let asked = git
         .read(dir)
         .args([
@@ -255,13 +267,15 @@ impl Workplace for InPlace {
         let objects = folder.join("tasks").join("proven");
         let tree = open_tree(&self.dir, &objects, &self.shielded, &self.git);
         *self.proven() = ProvenFiles::new(tree);
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder.join("tasks");
     }
 
     fn land_on(&self, branch: &str) {
         *self.branch() = Some(Some(branch.to_owned()));
     }
 
-    fn begin(&self, _: Fresh, _: u32) -> Result<Option<Landing>, GitError> {
+    fn begin(&self, fresh: Fresh, _: u32) -> Result<Option<Landing>, GitError> {
+        self.note_settings(fresh);
         if let Err(reason) = self.proven().begin() {
             self.unknown(&reason);
         }
@@ -298,6 +312,7 @@ impl Workplace for InPlace {
     }
 
     fn finish(&self, _: u32, work: &Work, proven: Proven) -> Result<Finished, GitError> {
+        self.tell_settings();
         // What was proven is looked at when it is merged.
         if proven == Proven::No {
             drop(self.restore(Some(work)));
@@ -308,9 +323,10 @@ impl Workplace for InPlace {
     fn merge(&self, work: &Work, gates: Gates<'_>, _: &TaskMarks) -> MergeDone {
         let taken = self.restore(Some(work));
         let was_taken_up = self.taken_up.swap(false, Ordering::Relaxed);
-        let proof = match taken.is_some() || was_taken_up {
-            true => self.prove_again(taken.as_ref(), Some(work), gates),
-            false => Ok(()),
+        let proof = match &taken {
+            Some(taken) => self.prove_again(taken, Some(work), gates),
+            None if was_taken_up => gates.run(&self.dir),
+            None => Ok(()),
         };
         let end = match proof {
             Ok(()) => MergeEnd::Merged,
@@ -359,7 +375,19 @@ impl Workplace for InPlace {
 impl InPlace {
     fn try_to_commit(&self, wave: &Wave, gates: Gates<'_>) -> CommitEnd {
         let tree = self.tree();
-        let commits = self.commits && matches!(tree.kind(), TreeKind::Git { .. });
+        let is_git = self.branch().is_some();
+        let settings = self.shared.get().map(SharedSettings::changes);
+        let unusable = match (settings.unwrap_or_default().into_iter().next(), tree.kind()) {
+            (Some(message), _) => Some(message),
+            (None, TreeKind::Plain { why }) => {
+                Some(format!("git can no longer be used here: {why}"))
+            }
+            (None, TreeKind::Git { .. }) => None,
+        };
+        if let Some(message) = unusable.filter(|_| is_git) {
+            return CommitEnd::Failed { message };
+        }
+        let commits = self.commits && is_git;
         let elsewhere = match commits {
             true => self.not_here(&tree),
             false => Ok(None),
@@ -368,7 +396,7 @@ impl InPlace {
             return CommitEnd::Failed { message };
         }
         if let Some(taken) = self.restore(None).filter(|taken| !taken.is_whole()) {
-            match self.prove_again(Some(&taken), None, gates) {
+            match self.prove_again(&taken, None, gates) {
                 Ok(()) => {}
                 Err(GateFailure::Red(message)) => {
                     // Who resumes the loop has been told, and wants it as it is then.
@@ -391,6 +419,28 @@ impl InPlace {
         };
         self.forget_proven();
         CommitEnd::Committed { commit }
+    }
+
+    /// Writes down the settings that keep git from working.
+    fn note_settings(&self, fresh: Fresh) {
+        let asked = self.git.read(&self.dir).args(["rev-parse"]);
+        let asked = asked.args(["--path-format=absolute", "--git-common-dir"]);
+        let Ok(common) = asked.output(Deadline::after(WORK_TREE_TIMEOUT)) else {
+            return;
+        };
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(fs_err::create_dir_all(&*folder));
+        let (git, note) = (self.git.clone(), folder.join("shared-settings"));
+        let begin = || SharedSettings::begin(git, &path_of(&common), &note, fresh == Fresh::Yes);
+        self.shared.get_or_init(begin);
+    }
+
+    /// Says which of them are others now.
+    fn tell_settings(&self) {
+        let news = self.shared.get().map(SharedSettings::news);
+        for message in news.unwrap_or_default() {
+            self.locks.tell(message);
+        }
     }
 
     /// What is there from now on is what later tasks build on.

@@ -485,11 +485,16 @@ impl RunGates for GateRunner {
 }
 
 impl GateRunner {
-    /// Adds the gates of tasks that are done.
-    fn with_others(mut self, runner: &Runner<'_>) -> Self {
+    /// Adds the gates of tasks that are done and in the same tree, and whose work no commit holds.
+    fn with_others(mut self, runner: &Runner<'_>, task: &TaskId) -> Self {
         if runner.config.place == WorkPlace::InPlace {
+            let plan = runner.sched.plan();
+            let wave = |task: &TaskId| plan.graph().find(task).map(|task| plan.wave_of(task));
             let done = runner.sched.account().done;
-            let briefs = done.iter().filter_map(|task| brief_of(runner, task));
+            let is_committed =
+                |other: &&TaskId| runner.config.auto_commit_waves && wave(other) != wave(task);
+            let done = done.iter().filter(|other| !is_committed(other));
+            let briefs = done.filter_map(|task| brief_of(runner, task));
             let briefs: Vec<TaskBrief> = briefs.collect();
             self.others = tree_gates(&runner.d.state.config, &briefs);
         }
@@ -573,7 +578,7 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
         return Ok(());
     }
     let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
-    let mut gates = GateRunner::new(runner, &briefs)?.with_others(runner);
+    let mut gates = GateRunner::new(runner, &briefs)?.with_others(runner, &task);
     runner.merging.push((Busy::Merge, gates.shell.stopper()));
     let marks = marks_of(runner, tasks);
     let place = runner.place.clone();

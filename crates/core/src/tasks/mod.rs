@@ -37,6 +37,7 @@ mod runner;
 mod runner_state;
 mod scud;
 mod scud_loop;
+mod shared_settings;
 mod shell;
 mod source;
 mod spending;

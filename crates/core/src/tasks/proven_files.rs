@@ -176,6 +176,9 @@ impl ProvenFiles {
     }
 
     fn measure(&mut self) -> Result<Content, String> {
+        if let Some(reason) = self.tree.pipe() {
+            return Err(reason);
+        }
         let snapshot = self.tree.snapshot_or_again(MEASURING);
         match &snapshot.tree {
             TreeHash::Git { .. } => Ok(Content::Git(snapshot)),

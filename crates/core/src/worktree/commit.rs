@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
+use super::pipes::pipe_in;
 use super::repo::{GIT_TIMEOUT, Repo};
 use super::scan_root::ScanRoot;
 use super::text;
@@ -93,6 +94,9 @@ impl Repo {
         message: &str,
         hooks: Option<&Path>,
     ) -> Result<CommitOutcome, WorktreeError> {
+        if let Some(message) = pipe_in(&self.root) {
+            return Ok(CommitOutcome::Failed { message });
+        }
         if let Some(message) = self.commit_would_harm()? {
             return Ok(CommitOutcome::Failed { message });
         }

@@ -27,6 +27,7 @@ mod look;
 mod objects;
 mod oid;
 mod pattern;
+pub(crate) mod pipes;
 mod plain;
 mod repo;
 mod rewind;

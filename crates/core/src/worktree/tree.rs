@@ -16,6 +16,7 @@ use super::error::{Stop, WorktreeError};
 use super::git::Git;
 use super::git_tree::GitTree;
 use super::lines::{Change, Lines};
+use super::pipes::pipe_in;
 use super::plain::PlainTree;
 use super::repo::{GIT_TIMEOUT, Repo};
 use super::rewind::{self, Rewound};
@@ -196,10 +197,20 @@ impl Tree {
         match stop {
             Stop::Late => {
                 self.late = self.late.saturating_add(1);
-                format!("measuring the work tree took longer than {budget:?}")
+                let why = self.pipe().map(|why| format!(": {why}"));
+                let why = why.unwrap_or_default();
+                format!("measuring the work tree took longer than {budget:?}{why}")
             }
             Stop::Rescan => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(message) => message,
+        }
+    }
+
+    /// A named pipe that git would wait for, for people.
+    pub(crate) fn pipe(&self) -> Option<String> {
+        match &self.way {
+            Way::Git(tree) => pipe_in(&tree.repo.root),
+            Way::Plain { .. } => None,
         }
     }
 

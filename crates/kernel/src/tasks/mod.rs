@@ -12,6 +12,7 @@ mod landing_branch;
 mod outcome;
 mod ref_name;
 mod ref_owner;
+mod shared_setting;
 mod state;
 mod statuses;
 mod undo_landing;
@@ -31,6 +32,7 @@ pub use landing_branch::other_branch;
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use ref_owner::{ChosenName, RefOwner, TakenName, TreesOf, choose_name, name_number};
+pub use shared_setting::changed_setting;
 pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedBlock, PlannedTask,
     ProvenAt, ProvenStep, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,

@@ -10,9 +10,9 @@ use descartes_kernel::outcome::{Budget, Unlanded};
 use descartes_kernel::sched::{AttemptEnd, Gates, Input, Outcome, StopReason};
 use descartes_kernel::state::{IterativeLoopState, Kept, Spent};
 use descartes_kernel::tasks::{
-    AttemptOf, AttemptTrouble, EarlyEnd, EndedAttempt, Landing, OwnLimits, RoadmapDefaults,
-    TaskBrief, TaskFile, TasksConfig, attempt_change, attempt_config, end_after_landing,
-    ends_all_tasks, growth_config, shown_wait,
+    AttemptOf, AttemptTrouble, EarlyEnd, EndedAttempt, Landing, OwnLimits, ProvenStep,
+    RoadmapDefaults, TaskBrief, TaskFile, TasksConfig, TasksState, WorkBase, attempt_change,
+    attempt_config, end_after_landing, ends_all_tasks, growth_config, shown_wait,
 };
 use descartes_plans::graph::{Proof, Rules};
 use descartes_text::units::Secs;
@@ -505,4 +505,30 @@ fn a_wait_is_shown_once() {
     sim.append(shown_wait(&sim.state, until).unwrap().into());
     assert_eq!(sim.state.wait().unwrap().until, until);
     assert!(shown_wait(&sim.state, until).is_none());
+}
+
+/// What tasks proved in place since the last commit: a host that takes the loop up puts it back.
+#[test]
+fn what_is_proven_in_place_is_known_until_it_is_committed() {
+    let base = |tree: &str, last: Option<&str>| WorkBase {
+        tree: Some(tree.to_owned()),
+        last: last.map(|task| ProvenStep {
+            task: task.to_owned(),
+            tree: format!("after-{task}"),
+        }),
+        ..WorkBase::default()
+    };
+    let mut state = TasksState::default();
+    for (base, known) in [
+        (base("first", None), ""),
+        (base("first", Some("a")), "a"),
+        (base("first", Some("b")), "a b"),
+        (base("second", None), ""),
+        (base("second", Some("c")), "c"),
+    ] {
+        state.build_on(&base);
+        let steps: Vec<&str> = state.steps.iter().map(|step| step.task.as_str()).collect();
+        assert_eq!(steps.join(" "), known);
+        assert_eq!(state.base, Some(base));
+    }
 }

@@ -21,6 +21,7 @@ mod names;
 mod put_back;
 mod refs;
 mod rescue;
+mod shared;
 mod slots;
 mod stash_list;
 mod stash_watch;
@@ -49,6 +50,7 @@ use super::git_error::GitError;
 use super::launch::file_name;
 use super::locks::{Locks, Ours};
 use super::place::{Gates, Work};
+use super::shared_settings::SharedSettings;
 use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
 
@@ -83,6 +85,8 @@ pub(in crate::tasks) struct Trees {
     recalled: Mutex<Option<String>>,
     /// Whether it is gone.
     lost: AtomicBool,
+    /// Settings of the repository, as the loop found them.
+    shared: OnceLock<SharedSettings>,
     /// Where in the repository the loop works.
     prefix: PathBuf,
     folder: PathBuf,
@@ -230,6 +234,7 @@ impl Trees {
             earlier: Mutex::default(),
             recalled: Mutex::default(),
             lost: AtomicBool::new(false),
+            shared: OnceLock::new(),
             user,
             prefix,
             folder,

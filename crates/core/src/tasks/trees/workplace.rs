@@ -69,6 +69,7 @@ impl Workplace for Trees {
         if fresh == Fresh::Yes || !self.has_control() {
             self.take_control()?;
         }
+        self.note_settings(fresh)?;
         self.unstage_statuses()?;
         if fresh == Fresh::Yes || !self.has_noted_stashes() {
             self.note_stashes()?;
@@ -113,6 +114,8 @@ impl Workplace for Trees {
 
     fn prepare(&self, slot: u32, work: &Work) -> Done<Ready> {
         let mut tries = 1;
+        // A host that was killed has left them.
+        self.remove_pipes(&self.folder.join(self.slot_name(slot)), work);
         loop {
             let made = self.ready(slot, work);
             if let Err(GitError::NotEmptied(why)) = &made {
@@ -131,10 +134,18 @@ impl Workplace for Trees {
         self.slots_of()
             .insert(work.id.clone(), self.folder.join(self.slot_name(slot)));
         let name = self.slot_name(slot);
+        let pipes = self.remove_pipes(&self.folder.join(&name), work);
+        self.tell_settings();
         let finished = self.keep(slot, work, proven)?;
         // What it left is safe.
         drop(fs_err::remove_file(self.at_work_mark(&name)));
-        Ok(finished)
+        Ok(match (finished, pipes) {
+            (Finished::Safe, Some(pipes)) => Finished::Uncarried(pipes),
+            (Finished::Uncarried(more), Some(pipes)) => {
+                Finished::Uncarried(format!("{pipes}\n{more}"))
+            }
+            (finished, None) => finished,
+        })
     }
 
     fn outside(&self, work: &Work, files: &[String]) -> Done<Vec<String>> {

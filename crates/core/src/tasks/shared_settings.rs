@@ -1,0 +1,76 @@
+//! Settings of the user's repository that would keep git from working in the user's checkout. Our own
+//! calls do not go by them, so that nobody would notice before the loop is over.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use descartes_kernel::tasks::changed_setting;
+
+use crate::worktree::Git;
+use crate::worktree::deadline::Deadline;
+
+const KEYS: [&str; 2] = ["core.bare", "core.worktree"];
+const ASKING: Duration = Duration::from_secs(10);
+
+/// The settings as they were when the loop began.
+#[derive(Debug)]
+pub(super) struct SharedSettings {
+    git: Git,
+    common: PathBuf,
+    before: [Option<String>; 2],
+    /// What was told.
+    told: Mutex<Vec<String>>,
+}
+
+impl SharedSettings {
+    /// Those of the repository with this folder; `note` holds them for later hosts.
+    pub(super) fn begin(git: Git, common: &Path, note: &Path, is_new: bool) -> Self {
+        let mut settings = Self {
+            git,
+            common: common.to_owned(),
+            before: [None, None],
+            told: Mutex::default(),
+        };
+        let noted = fs_err::read_to_string(note).ok().filter(|_| !is_new);
+        let noted = noted.and_then(|text| serde_json::from_str(&text).ok());
+        settings.before = noted.unwrap_or_else(|| {
+            let now = settings.now();
+            // Without the note a later host compares with what it finds itself.
+            if let Ok(text) = serde_json::to_string(&now) {
+                drop(fs_err::write(note, text));
+            }
+            now
+        });
+        settings
+    }
+
+    fn now(&self) -> [Option<String>; 2] {
+        let file = self.common.join("config");
+        KEYS.map(|key| {
+            let call = self.git.read(&self.common).args(["config", "--file"]);
+            let asked = call.arg(&file).args(["--get", key]);
+            let asked = asked.run(Deadline::after(ASKING)).ok()?;
+            let value = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+            (asked.code == Some(0)).then_some(value)
+        })
+    }
+
+    /// What is to be told of them now.
+    pub(super) fn changes(&self) -> Vec<String> {
+        let rows = KEYS.iter().zip(&self.before).zip(self.now());
+        let words = rows.filter_map(|((key, before), now)| {
+            changed_setting(key, before.as_deref(), now.as_deref())
+        });
+        words.collect()
+    }
+
+    /// The same, without what was told already.
+    pub(super) fn news(&self) -> Vec<String> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = self.changes();
+        news.retain(|words| !told.contains(words));
+        told.extend(news.iter().cloned());
+        news
+    }
+}

@@ -1,0 +1,53 @@
+//! Named pipes where git expects a file of its own: it opens `.gitattributes` and the like wherever
+//! they are, and waits for a pipe forever.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::deadline::Deadline;
+
+/// Files that git opens in a work tree whatever they are.
+const OPENED: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
+/// Longer than this is not looked for any: it is to save time.
+const LOOKING: Duration = Duration::from_secs(3);
+
+/// Those below a folder that are no files.
+pub(crate) fn pipes(root: &Path) -> Vec<PathBuf> {
+    let deadline = Deadline::after(LOOKING);
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        if deadline.check().is_err() {
+            break;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = entry.file_name();
+            if kind.is_dir() && name != ".git" {
+                folders.push(entry.path());
+            } else if kind.is_fifo() && OPENED.iter().any(|opened| name == *opened) {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// Whether this is a pipe.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+/// The first one, for people.
+pub(crate) fn pipe_in(root: &Path) -> Option<String> {
+    let path = pipes(root).into_iter().next()?;
+    let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+    let quoted = shell_words::quote(&name);
+    Some(format!(
+        "{name} is a named pipe, and git would wait for it forever; type first: rm {quoted}"
+    ))
+}
