@@ -25,13 +25,10 @@ impl Asides {
     }
 }
 
-const NO_TASKS: [&str; 17] = [
+const NO_TASKS: [&str; 16] = [
     "notes",
     "completed",
     "done",
-    "success criteria",
-    "acceptance criteria",
-    "definition of done",
     "validation",
     "self-review",
     "self review",
@@ -43,6 +40,18 @@ const NO_TASKS: [&str; 17] = [
     "nice-to-have",
     "out of scope",
     "deferred",
+    "anti-patterns",
+    "验收标准",
+];
+
+/// What a part of the work has to come up to: `Phase 1: Success Criteria`.
+const CRITERIA: [&str; 6] = [
+    "success criteria",
+    "acceptance criteria",
+    "definition of done",
+    "verification checklist",
+    "acceptance checklist",
+    "ac checklist",
 ];
 
 fn holds_no_tasks(heading: &Heading<'_>) -> bool {
@@ -50,8 +59,16 @@ fn holds_no_tasks(heading: &Heading<'_>) -> bool {
         .text
         .trim_start_matches(|c: char| !c.is_alphabetic());
     let plain = plain.to_lowercase();
-    NO_TASKS.iter().any(|word| {
+    let begins = |word: &str| {
         let rest = plain.strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
-    })
+    };
+    let ends = |word: &str| {
+        let whole = plain.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let label = whole.strip_suffix(word).map(str::trim_end);
+        // `Write the success criteria` is work.
+        label.is_some_and(|label| label.ends_with(|c: char| !c.is_alphabetic()))
+    };
+    NO_TASKS.iter().any(|word| begins(word))
+        || CRITERIA.iter().any(|word| begins(word) || ends(word))
 }

@@ -137,8 +137,9 @@ fn set_parents(list: &mut TaskList) {
             title: list.tasks[parent].title.clone(),
         };
         list.tasks[at].optional |= list.tasks[parent].optional;
-        // A parent whose parts may all be left out is work itself.
-        list.tasks[parent].container |= !list.tasks[at].optional;
+        // A parent whose parts may all be left out is work itself, unless it may be left out with them.
+        let is_left_out_with = list.tasks[parent].optional;
+        list.tasks[parent].container |= is_left_out_with || !list.tasks[at].optional;
         let parent = list.tasks[parent].id.clone();
         let task = &mut list.tasks[at];
         task.parent = Some(parent);

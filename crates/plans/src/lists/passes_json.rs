@@ -6,7 +6,7 @@ use super::json_list::{JsonEntry, entries, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListGate, ListTask, Mark, TaskList};
 use super::order::ListOrder;
-use super::story_status::{StatusWords, are_stories, declared, status_of};
+use super::story_status::{StatusWords, are_stories, declared, status_of, status_word};
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
 use descartes_text::finding::{Finding, Place};
@@ -20,8 +20,12 @@ const DEPENDS: [&str; 5] = [
     "blockedBy",
     "blocked_by",
 ];
+/// Names of what is true when a story is done. Only of the first one every story may say nothing.
+const PASSES: [&str; 5] = ["passes", "passed", "complete", "completed", "done"];
 /// Fields that hold commands, and nothing else.
-const COMMANDS: [&str; 5] = [
+const COMMANDS: [&str; 7] = [
+    "verification_command",
+    "verificationCommand",
     "verifyCommands",
     "testCommand",
     "test_command",
@@ -31,11 +35,11 @@ const COMMANDS: [&str; 5] = [
 
 pub(super) fn read(text: &str) -> TaskList {
     let mut list = TaskList::new(ListFormat::PassesJson);
-    let (found, words) = match (stories(text), status_stories(text)) {
-        (Some(found), _) => (found, None),
+    let (found, name, words) = match (stories(text), status_stories(text)) {
+        (Some((found, name)), _) => (found, name, None),
         (None, Some(found)) => {
             let words = StatusWords::of(&found, &declared(text));
-            (found, Some(words))
+            (found, "status", Some(words))
         }
         (None, None) => {
             list.findings.push(not_a_list(text));
@@ -50,17 +54,18 @@ pub(super) fn read(text: &str) -> TaskList {
         let title = title_of(story).unwrap_or_else(|| format!("Story {}", at + 1));
         let read = match &words {
             Some(words) => words.read(story),
-            None => passes_of(story),
+            None => passes_of(story, name),
         };
-        let Some((status, mark)) = read else {
-            list.leave_out(line, &title, "it has no `passes` that is true or false");
+        let Some((status, marks)) = read else {
+            let why = format!("it has no `{name}` that is true or false");
+            list.leave_out(line, &title, why);
             continue;
         };
         let own = story.word("id");
         let wanted = own.clone().unwrap_or_else(|| (at + 1).to_string());
         let id = ids.take(&wanted, line, &mut list);
         if words.is_some() && status_of(story).is_none() {
-            let word = story.word("status").unwrap_or_default();
+            let word = status_word(story).unwrap_or_default();
             let message = format!("story `{id}` has the unknown status `{word}`: it is held");
             list.warn(line, message);
         }
@@ -70,7 +75,7 @@ pub(super) fn read(text: &str) -> TaskList {
             status,
             gates: story.words(&COMMANDS),
             line,
-            marks: vec![mark],
+            marks,
             title,
             id,
             ..ListTask::default()
@@ -88,21 +93,21 @@ pub(super) fn read(text: &str) -> TaskList {
     list
 }
 
-fn passes_of(story: &JsonEntry<'_>) -> Option<(TaskStatus, Mark)> {
-    let passes = story.value("passes")?.as_bool()?;
+fn passes_of(story: &JsonEntry<'_>, name: &str) -> Option<(TaskStatus, Vec<Mark>)> {
+    let passes = story.value(name)?.as_bool()?;
     let status = match passes {
         true => TaskStatus::Done,
         false => TaskStatus::Pending,
     };
     let mark = Mark {
         file: 0,
-        span: story.place("passes")?,
+        span: story.place(name)?,
         done: "true".into(),
         open: "false".into(),
         doing: None,
         is_done: passes,
     };
-    Some((status, mark))
+    Some((status, vec![mark]))
 }
 
 struct StoryOrder {
@@ -110,17 +115,33 @@ struct StoryOrder {
     priority: Option<f64>,
 }
 
-/// The stories of a text: a list, or an object that holds one with `passes` in it.
-pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
-    let has_passes =
-        |found: &Vec<JsonEntry<'_>>| found.iter().any(|one| one.raw("passes").is_some());
+/// The stories of a text, in a list or in an object that holds one, and the name of what is true when
+/// one is done.
+pub(super) fn stories(text: &str) -> Option<(Vec<JsonEntry<'_>>, &'static str)> {
     let root = whole_value(text).ok()?;
     if let Some(found) = entries(text, root) {
-        return Some(found).filter(has_passes);
+        return with_passes(found);
     }
     let whole = JsonEntry::of(text, root)?;
-    let lists = LISTS.iter().filter_map(|name| whole.entries(name));
-    lists.into_iter().find(has_passes)
+    let mut lists = LISTS.iter().filter_map(|name| whole.entries(name));
+    lists.find_map(with_passes)
+}
+
+fn with_passes(stories: Vec<JsonEntry<'_>>) -> Option<(Vec<JsonEntry<'_>>, &'static str)> {
+    let mut names = PASSES.into_iter();
+    let name = names.find(|name| has_passes(&stories, name))?;
+    Some((stories, name))
+}
+
+fn has_passes(stories: &[JsonEntry<'_>], name: &str) -> bool {
+    let says = |story: &JsonEntry<'_>| {
+        let passes = story.value(name).and_then(|passes| passes.as_bool());
+        passes.is_some() && title_of(story).is_some()
+    };
+    match name == PASSES[0] {
+        true => stories.iter().any(|story| story.raw(name).is_some()),
+        false => !stories.is_empty() && stories.iter().all(says),
+    }
 }
 
 /// The same for stories with a `status`: every object of the list has one that is known.

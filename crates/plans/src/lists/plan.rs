@@ -10,7 +10,9 @@ use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::LineKind;
-use crate::roadmap::task_heading::{loose_task_heading, numbered_heading, task_heading};
+use crate::roadmap::task_heading::{
+    counted_heading, loose_task_heading, numbered_heading, story_heading, task_heading,
+};
 
 /// Reads a plan; `done` are the tasks that a ledger beside it calls complete.
 pub(super) fn read(text: &str, done: &[String]) -> TaskList {
@@ -60,7 +62,8 @@ const WORDS: [&str; 2] = ["task", "iteration"];
 type TaskHeads<'a> = Vec<Option<(&'a str, &'a str)>>;
 
 /// The tasks of a plan: `Task N: …`; with boxes under it also `Task N …` and `Task A: …`; and where
-/// there is no such heading, `1. …`.
+/// there is no such heading, `US-1: …`, whose boxes are what it has to come up to; `Phase N: …`, where
+/// all boxes say that they are steps; or `1. …`.
 fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
     let all = doc.headings.iter();
     let mut heads: TaskHeads<'a> = all
@@ -84,12 +87,47 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
         }
     }
     if taken.is_empty() {
-        let numbered = |at: usize| numbered_heading(doc.headings[at].text);
-        for (at, found) in with_boxes(&work, &heads, numbered) {
+        let found = stories(doc, &asides, &heads);
+        let found = found.or_else(|| {
+            let is_counted = work.iter().all(|item| says_step(item.title));
+            let read = |at: usize| match is_counted {
+                true => counted_heading(doc.headings[at].text),
+                false => numbered_heading(doc.headings[at].text),
+            };
+            Some(with_boxes(&work, &heads, read))
+        });
+        for (at, found) in found.into_iter().flatten() {
             heads[at] = Some(found);
         }
     }
     heads
+}
+
+/// The stories of a document, where it has some: a box under them is theirs unless they themselves
+/// stand where no work is.
+fn stories<'a>(
+    doc: &Document<'a>,
+    asides: &Asides,
+    heads: &TaskHeads<'a>,
+) -> Option<BTreeMap<usize, (&'a str, &'a str)>> {
+    let story = |at: usize| story_heading(doc.headings[at].text);
+    let is_work = |item: &&Item<'a>| {
+        let first = item.under.iter().find(|at| story(**at).is_some());
+        asides
+            .heading(item)
+            .is_none_or(|aside| first.is_some_and(|story| *story < aside))
+    };
+    let boxes: Vec<&Item<'a>> = doc.items.iter().filter(is_work).collect();
+    Some(with_boxes(&boxes, heads, story)).filter(|found| !found.is_empty())
+}
+
+/// `**Step 2: …**`.
+fn says_step(title: &str) -> bool {
+    let title = title.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let rest = title
+        .get(..5)
+        .filter(|word| word.eq_ignore_ascii_case("step "));
+    rest.is_some() && title[5..].starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Whether a task of the plan has a box, of its own or under it.
@@ -131,7 +169,11 @@ fn with_boxes<'a>(
 pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
     let heads = heads(doc);
     let told = |at: &usize| {
-        let is_task = || loose_task_heading(doc.headings[*at].text, &WORDS).is_some();
+        let text = doc.headings[*at].text;
+        let is_task = || {
+            let named = loose_task_heading(text, &WORDS).or_else(|| story_heading(text));
+            named.or_else(|| counted_heading(text)).is_some()
+        };
         heads[*at].is_some() && (is_plan_folder || is_task())
     };
     let asides = Asides::of(doc);

@@ -1,4 +1,4 @@
-//! Stories in JSON that say `"status": "done"` where others say `"passes": true`.
+//! Stories in JSON that say `"status": "done"` or `"state": "done"` where others say `"passes": true`.
 
 use super::json_list::JsonEntry;
 use super::model::{Mark, TaskList};
@@ -43,9 +43,17 @@ const WORDS: [(&str, TaskStatus); 35] = [
     ("canceled", TaskStatus::Cancelled),
 ];
 
+/// Names of the status; some files have both.
+const STATUS: [&str; 2] = ["status", "state"];
+
+/// The status of a story as it is written.
+pub(super) fn status_word(story: &JsonEntry<'_>) -> Option<String> {
+    STATUS.iter().find_map(|name| story.string(name))
+}
+
 /// What a story's status says.
 pub(super) fn status_of(story: &JsonEntry<'_>) -> Option<TaskStatus> {
-    meaning(&story.string("status")?)
+    meaning(&status_word(story)?)
 }
 
 fn meaning(word: &str) -> Option<TaskStatus> {
@@ -59,7 +67,7 @@ fn meaning(word: &str) -> Option<TaskStatus> {
 pub(super) fn are_stories(stories: &[JsonEntry<'_>], declared: &[String]) -> bool {
     let has_title = |story: &JsonEntry<'_>| TITLES.iter().any(|name| story.string(name).is_some());
     let is_declared = |story: &JsonEntry<'_>| {
-        let word = story.string("status");
+        let word = status_word(story);
         word.is_some_and(|word| declared.contains(&word))
     };
     let is_one = |story: &JsonEntry<'_>| {
@@ -119,22 +127,75 @@ const MORE: [&str; 12] = [
 
 /// The words that a file has for done and for open.
 pub(super) struct StatusWords {
-    done: String,
-    open: String,
+    /// For each name of the status.
+    fields: Vec<FieldWords>,
     /// What is not clear about the word for done.
     doubt: Option<String>,
 }
 
+struct FieldWords {
+    name: &'static str,
+    done: String,
+    open: String,
+}
+
 impl StatusWords {
     pub(super) fn of(stories: &[JsonEntry<'_>], declared: &[String]) -> Self {
-        let mut done = used(stories, TaskStatus::Done);
+        let mut doubt = None;
+        let mut fields = Vec::new();
+        for name in STATUS {
+            if stories.iter().any(|story| story.string(name).is_some()) {
+                let (words, unclear) = FieldWords::of(name, stories, declared);
+                fields.push(words);
+                doubt = doubt.or(unclear);
+            }
+        }
+        Self { fields, doubt }
+    }
+
+    /// What a story says, and the changes that set it. One that was given up holds nobody.
+    pub(super) fn read(&self, story: &JsonEntry<'_>) -> Option<(TaskStatus, Vec<Mark>)> {
+        let status = match status_of(story) {
+            Some(TaskStatus::Cancelled) => TaskStatus::Done,
+            Some(other) => other,
+            None => TaskStatus::Blocked,
+        };
+        let is_done = status == TaskStatus::Done;
+        let marks = self.fields.iter();
+        let marks = marks.filter_map(|field| field.mark(story, is_done));
+        let marks: Vec<Mark> = marks.collect();
+        (!marks.is_empty()).then_some((status, marks))
+    }
+
+    /// Says which word is written where that is not clear.
+    pub(super) fn tell_doubt(&self, list: &mut TaskList) {
+        let is_open = list.tasks.iter().any(|task| !task.is_done());
+        let doubt = self.doubt.as_ref().filter(|_| is_open);
+        if let Some((doubt, words)) = doubt.zip(self.fields.first()) {
+            let message = format!(
+                "{doubt}: `{}` is written for one that is proven",
+                words.done
+            );
+            list.warn(1, message);
+        }
+    }
+}
+
+impl FieldWords {
+    /// Its words, and what is not clear about them.
+    fn of(
+        name: &'static str,
+        stories: &[JsonEntry<'_>],
+        declared: &[String],
+    ) -> (Self, Option<String>) {
+        let mut done = used(name, stories, TaskStatus::Done);
         let valid = declared
             .iter()
             .find(|word| meaning(word) == Some(TaskStatus::Done));
         if let Some(valid) = valid.filter(|_| done.len() != 1) {
             done = vec![valid.clone()];
         }
-        let open = used(stories, TaskStatus::Pending);
+        let open = used(name, stories, TaskStatus::Pending);
         let doubt = match done.as_slice() {
             [_] => None,
             [] => {
@@ -148,38 +209,17 @@ impl StatusWords {
         let open = open.into_iter().next();
         let open = open.unwrap_or_else(|| "pending".to_owned());
         let done = done.into_iter().next();
-        Self {
-            done: done.unwrap_or_else(|| written_as(&open, "done")),
-            open,
-            doubt,
-        }
-    }
-
-    /// What a story says, and the change that sets it. One that was given up holds nobody.
-    pub(super) fn read(&self, story: &JsonEntry<'_>) -> Option<(TaskStatus, Mark)> {
-        let status = match status_of(story) {
-            Some(TaskStatus::Cancelled) => TaskStatus::Done,
-            Some(other) => other,
-            None => TaskStatus::Blocked,
-        };
-        Some((status, self.mark(story, status == TaskStatus::Done)?))
-    }
-
-    /// Says which word is written where that is not clear.
-    pub(super) fn tell_doubt(&self, list: &mut TaskList) {
-        let is_open = list.tasks.iter().any(|task| !task.is_done());
-        if let Some(doubt) = self.doubt.as_ref().filter(|_| is_open) {
-            let message = format!("{doubt}: `{}` is written for one that is proven", self.done);
-            list.warn(1, message);
-        }
+        let done = done.unwrap_or_else(|| written_as(&open, "done"));
+        (Self { name, done, open }, doubt)
     }
 
     fn mark(&self, story: &JsonEntry<'_>, is_done: bool) -> Option<Mark> {
         let quoted = |word: &str| serde_json::Value::from(word).to_string();
-        let now = story.raw("status")?.get().to_owned();
+        story.string(self.name)?;
+        let now = story.raw(self.name)?.get().to_owned();
         Some(Mark {
             file: 0,
-            span: story.place("status")?,
+            span: story.place(self.name)?,
             done: match is_done {
                 true => now.clone().into(),
                 false => quoted(&self.done).into(),
@@ -195,12 +235,10 @@ impl StatusWords {
 }
 
 /// The spellings of a status, the most frequent first.
-fn used(stories: &[JsonEntry<'_>], status: TaskStatus) -> Vec<String> {
+fn used(name: &str, stories: &[JsonEntry<'_>], status: TaskStatus) -> Vec<String> {
     let mut words: Vec<(String, usize)> = Vec::new();
-    let own = stories
-        .iter()
-        .filter(|story| status_of(story) == Some(status));
-    for word in own.filter_map(|story| story.string("status")) {
+    let own = stories.iter().filter_map(|story| story.string(name));
+    for word in own.filter(|word| meaning(word) == Some(status)) {
         match words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, count)) => *count += 1,
             None => words.push((word, 1)),

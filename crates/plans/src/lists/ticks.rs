@@ -74,9 +74,12 @@ impl TaskList {
         while let Some(whole) = self.tasks[at].parent.as_deref().and_then(place) {
             let part = &self.tasks[at].id;
             let whole_id = Some(self.tasks[whole].id.as_str());
-            let mut others = self.tasks.iter().filter(|other| {
-                other.parent.as_deref() == whole_id && other.id != *part && !other.optional
-            });
+            let needs_all = self.tasks[whole].optional;
+            let others = self
+                .tasks
+                .iter()
+                .filter(|other| other.parent.as_deref() == whole_id && other.id != *part);
+            let mut others = others.filter(|other| needs_all || !other.optional);
             if all.contains(&whole) || done && others.any(|other| !other.is_done()) {
                 break;
             }

@@ -176,9 +176,12 @@ impl Unclosed {
             return None;
         }
         let inside_list = all[at].indent() > 0;
+        // A fence that is shown in the code stands further in.
+        let deepest = all[at].indent() + 3;
         for (offset, line) in all[at + 1..].iter().enumerate() {
             let text = line.text.trim();
-            if text.len() >= length && text.chars().all(|character| character == mark) {
+            let is_fence = text.len() >= length && text.chars().all(|character| character == mark);
+            if is_fence && line.indent() <= deepest {
                 return Some(at..at + offset + 2);
             }
             if inside_list && !line.is_blank() && line.indent() == 0 {

@@ -32,6 +32,24 @@ pub(crate) fn numbered_heading(heading: &str) -> Option<(&str, &str)> {
     (is_number && is_apart).then(|| (number, title.trim().trim_end_matches(['*', '_'])))
 }
 
+/// The id and the title of `US-1.2: Name` or `BUG-7 — Name`.
+pub(crate) fn story_heading(heading: &str) -> Option<(&str, &str)> {
+    let bare = undecorated(heading);
+    let letters = bare.bytes().take_while(u8::is_ascii_uppercase).count();
+    let number = bare[letters..].strip_prefix('-')?;
+    let end = number.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let number = number[..end.unwrap_or(number.len())].trim_end_matches('.');
+    let (id, behind) = bare.split_at(letters + 1 + number.len());
+    let is_id = (1..=8).contains(&letters) && number.starts_with(|c: char| c.is_ascii_digit());
+    let title = behind_separator(behind).filter(|title| is_id && !title.is_empty())?;
+    Some((id, title.trim_end_matches(['*', '_'])))
+}
+
+/// The number and the title of `Cycle 2 — Name`, whatever the word.
+pub(crate) fn counted_heading(heading: &str) -> Option<(&str, &str)> {
+    read_heading(heading, &[], |rest| plain(rest).or_else(|| separated(rest)))
+}
+
 fn read_heading<'a>(
     heading: &'a str,
     words: &[&str],
@@ -39,7 +57,11 @@ fn read_heading<'a>(
 ) -> Option<(&'a str, &'a str)> {
     let bare = undecorated(heading);
     let (word, rest) = bare.split_once(' ')?;
-    if !words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+    let is_known = match words {
+        [] => word.chars().all(char::is_alphabetic),
+        _ => words.iter().any(|known| known.eq_ignore_ascii_case(word)),
+    };
+    if !is_known {
         return None;
     }
     let (number, title) = read(rest.trim_start())?;

@@ -171,3 +171,127 @@ fn ids_in_a_check_list_can_be_depended_on() {
     let list = read(ListFormat::Checklist, plain);
     assert_eq!(rows(&list), ["1 todo", "2 todo after 1"]);
 }
+
+/// A fence that is shown inside a code block does not end it.
+#[test]
+fn a_fence_in_code_ends_nothing() {
+    let text = "- [ ] Read answers\n\n```python\nANSWER = \"\"\"\n    ```python\n    pass\n    ```\n\"\"\"\n```\n\n- [ ] Count votes\n\n```sh\nmake\n```\n\n- [ ] Ship it\n";
+    let list = read(ListFormat::Checklist, text);
+    assert_eq!(titles(&list), ["Read answers", "Count votes", "Ship it"]);
+}
+
+#[test]
+fn what_work_has_to_come_up_to_is_no_work() {
+    for heading in [
+        "PART 5: SUCCESS CRITERIA",
+        "Phase 1 Success Criteria",
+        "US-1 — Acceptance criteria:",
+        "AC Checklist",
+        "Verification Checklist",
+        "✅ Definition of Done",
+        "Anti-Patterns Checklist",
+        "验收标准",
+    ] {
+        let text = format!("## Work\n\n- [ ] Do it\n\n## {heading}\n\n- [ ] It is fast\n");
+        let list = read(ListFormat::Checklist, &text);
+        assert_eq!(titles(&list), ["Do it"], "{heading}");
+        assert_eq!(list.left_out.len(), 1, "{heading}");
+    }
+    for heading in [
+        "Write the success criteria",
+        "Phase 4: Validation",
+        "Verification",
+    ] {
+        let text = format!("## {heading}\n\n- [ ] Do it\n");
+        let list = read(ListFormat::Checklist, &text);
+        assert_eq!(titles(&list), ["Do it"], "{heading}");
+    }
+}
+
+/// The boxes of a story are what it has to come up to: one agent does the story.
+#[test]
+fn stories_under_headings_are_tasks() {
+    let text = "# Product\n\n## Goals\n\n### US-001: Add months\n**Acceptance Criteria:**\n- [x] Field in the form\n- [x] Types are right\n\n### US-002 — Show months\n\n#### Acceptance Criteria\n\n- [ ] Column in the list\n- [ ] Types are right\n\n## Definition of Done\n\n- [ ] It is written down\n";
+    assert_eq!(recognized("/p/PRD.md", text), Some(ListFormat::Plan));
+    let list = read(ListFormat::Plan, text);
+    assert_eq!(titles(&list), ["Add months", "Show months"]);
+    assert_eq!(rows(&list), ["US-001 done", "US-002 todo after US-001"]);
+    assert_eq!(list.left_out.len(), 1);
+    let (story, rest) = text.split_once("## Definition").unwrap();
+    let expected = format!("{}## Definition{rest}", story.replace("[ ]", "[x]"));
+    assert_eq!(ticked(ListFormat::Plan, text, "US-002"), expected);
+
+    // Criteria that are stories of their own kind are still none.
+    let text =
+        "## Acceptance Criteria\n\n### AC-1: Fast\n\n- [ ] a\n\n### AC-2: Small\n\n- [ ] b\n";
+    assert_eq!(recognized("/p/x.md", text), Some(ListFormat::Checklist));
+    assert_eq!(read(ListFormat::Checklist, text).tasks.len(), 0);
+}
+
+/// `Write the test` and `see it fail` are no work for two agents.
+#[test]
+fn boxes_that_are_steps_belong_to_the_heading_above() {
+    let text = "# Plan\n\n## Cycle 1 — The seal\n\n- [ ] **Step 1.1 — Write the test**\n- [ ] **Step 1.2 — See it fail**\n\n## Cycle 2 — The prompt\n\n- [ ] **Step 2.1 — Write the test**\n";
+    assert_eq!(recognized("/p/x.md", text), Some(ListFormat::Plan));
+    let list = read(ListFormat::Plan, text);
+    assert_eq!(titles(&list), ["The seal", "The prompt"]);
+    assert_eq!(rows(&list), ["1 todo", "2 todo after 1"]);
+
+    let text =
+        "## Phase 1: Set up\n\n- [ ] Write a\n- [ ] Write b\n\n## Phase 2: More\n\n- [ ] Write c\n";
+    assert_eq!(recognized("/p/x.md", text), Some(ListFormat::Checklist));
+}
+
+#[test]
+fn stories_may_have_a_state_or_say_that_they_are_complete() {
+    let text = r#"{"features": [
+  {"id": "a-1", "title": "A", "state": "passing", "verification_command": "make a"},
+  {"id": "a-2", "title": "B", "state": "not_started", "verification_command": "make b"}
+]}"#;
+    assert_eq!(
+        recognized("/p/feature_list.json", text),
+        Some(ListFormat::PassesJson)
+    );
+    let list = read(ListFormat::PassesJson, text);
+    assert_eq!(rows(&list), ["a-1 done", "a-2 todo after a-1"]);
+    assert_eq!(list.tasks[1].gates, ["make b"]);
+    let expected = text.replace("not_started", "passing");
+    assert_eq!(ticked(ListFormat::PassesJson, text, "a-2"), expected);
+
+    let text = r#"[{"id": 1, "name": "A", "state": "not_started", "status": "not-started"}]"#;
+    let expected = r#"[{"id": 1, "name": "A", "state": "done", "status": "done"}]"#;
+    assert_eq!(ticked(ListFormat::PassesJson, text, "1"), expected);
+
+    let text = r#"[
+  {"category": "x", "description": "Do a", "started": true, "complete": true},
+  {"category": "x", "description": "Do b", "started": false, "complete": false}
+]"#;
+    assert_eq!(
+        recognized("/p/prd.json", text),
+        Some(ListFormat::PassesJson)
+    );
+    assert_eq!(
+        rows(&read(ListFormat::PassesJson, text)),
+        ["1 done", "2 todo after 1"]
+    );
+    let expected = text.replace("\"complete\": false", "\"complete\": true");
+    assert_eq!(ticked(ListFormat::PassesJson, text, "2"), expected);
+
+    let text = r#"{"tasks": [{"name": "A", "done": true}, {"name": "B"}]}"#;
+    assert_eq!(recognized("/p/x.json", text), None);
+}
+
+/// A parent that may be left out with all its parts is not work beside them.
+#[test]
+fn an_optional_parent_is_done_with_its_last_part() {
+    let text = "- [ ]* 1. Test it\n  - [ ]* 1.1 Write tests\n  - [ ]* 1.2 Run them\n";
+    let list = read(ListFormat::Kiro, text);
+    let containers: Vec<bool> = list.tasks.iter().map(|task| task.container).collect();
+    assert_eq!(containers, [true, false, false]);
+    let first = text.replace("[ ]* 1.1", "[x]* 1.1");
+    assert_eq!(ticked(ListFormat::Kiro, text, "1.1"), first);
+    assert_eq!(
+        ticked(ListFormat::Kiro, &first, "1.2"),
+        text.replace("[ ]", "[x]")
+    );
+}
