@@ -8,7 +8,8 @@ use super::model::TaskList;
 pub type KnownTask = (String, String);
 
 /// Gives tasks the ids under which they are known. A task without an id of its own is known by its
-/// text; one whose id has come to mean other work gets another.
+/// text, and so is one with another id, where no other has the same text; one whose id has come to mean
+/// other work gets another.
 pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
     let is_as_known = list.tasks.len() == known.len() && {
         let mut both = list.tasks.iter().zip(known);
@@ -35,16 +36,17 @@ pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
             taken.insert(task.id.clone());
         }
     }
-    for (at, task) in list
-        .tasks
-        .iter()
-        .enumerate()
-        .filter(|(_, task)| !task.has_own_id)
-    {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for task in &list.tasks {
+        *counts.entry(&task.title).or_default() += 1;
+    }
+    for (at, task) in list.tasks.iter().enumerate() {
+        let same = by_title.get_mut(task.title.as_str());
+        let is_one = |ids: &VecDeque<&str>| ids.len() == 1 && counts[task.title.as_str()] == 1;
+        let same = same.filter(|ids| !task.has_own_id || is_one(ids));
         if new_ids[at].is_some() {
             continue;
         }
-        let same = by_title.get_mut(task.title.as_str());
         // What is taken stays so: nobody has to look at it again.
         let same = same
             .and_then(|ids| std::iter::from_fn(|| ids.pop_front()).find(|id| !taken.contains(*id)));

@@ -132,7 +132,10 @@ fn says_step(title: &str) -> bool {
 
 /// Whether a task of the plan has a box, of its own or under it.
 pub(super) fn has_boxes(doc: &Document<'_>) -> bool {
-    let heads = heads(doc);
+    have_boxes(doc, &heads(doc))
+}
+
+fn have_boxes(doc: &Document<'_>, heads: &TaskHeads<'_>) -> bool {
     let is_head = |at: &usize| heads[*at].is_some();
     let has_step = |item: &Item<'_>| item.under.iter().any(is_head);
     doc.items.iter().any(has_step)
@@ -178,7 +181,8 @@ pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
     };
     let asides = Asides::of(doc);
     let mut work = doc.items.iter().filter(|item| asides.is_work(item));
-    heads.iter().flatten().count() > 1 && work.all(|item| item.under.iter().any(told))
+    let is_told = work.all(|item| item.under.iter().any(told));
+    is_told && heads.iter().flatten().count() > 1 && have_boxes(doc, &heads)
 }
 
 fn task(

@@ -66,3 +66,26 @@ fn an_id_that_means_other_work_is_another_task() {
     assert_eq!(after.tasks[0].id, "T001-2");
     assert_eq!(after.tasks[1].depends, ["T001-2"]);
 }
+
+#[test]
+fn tasks_with_new_numbers_are_known_by_their_text() {
+    let text =
+        "- [x] T001 Add alpha\n- [ ] T002 Add beta\n- [ ] T003 Test it\n- [ ] T004 Test it\n";
+    let before = read(ListFormat::SpecKit, text, Vec::new());
+    let text = "- [ ] T001 Add zeta\n- [x] T002 Add alpha\n- [ ] T003 Add beta\n- [ ] T004 Test it\n- [ ] T005 Test it\n";
+    let after = read(ListFormat::SpecKit, text, known(&before));
+    let expected = [
+        ("T001-2", "Add zeta"),
+        ("T001", "Add alpha"),
+        ("T002", "Add beta"),
+        ("T004", "Test it"),
+        // Which of the two it is nobody knows: it is run.
+        ("T005", "Test it"),
+    ];
+    assert_eq!(ids(&after), expected);
+    assert_eq!(after.task("T002").unwrap().depends, ["T001"]);
+    let changed = after.set_done(&[file("l", text)], "T002", true).unwrap();
+    assert_eq!(changed[0].text, text.replace("[ ] T003", "[x] T003"));
+    let again = read(ListFormat::SpecKit, text, known(&after));
+    assert_eq!(ids(&again), ids(&after), "and stay so");
+}
