@@ -30,6 +30,10 @@ impl Hasher for NameHasher {
         self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
+    fn write_usize(&mut self, number: usize) {
+        self.0 = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
     fn finish(&self) -> u64 {
         // The upper bits choose the place in a table's groups; mix the lower ones into them.
         self.0 ^ self.0.rotate_left(32)

@@ -1,10 +1,10 @@
 //! The blocks of a list as points between tasks, so that a block costs few edges whatever its length.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::blocks::TaskBlock;
+use crate::graph::hash::NameMap;
 
 /// A point between tasks: whoever waits for it waits for all of these.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct BlockRow<'a> {
 /// All blocks of a list. Where each is the first part of its run, a row adds to the next shorter one;
 /// else rows halve a run again and again, and a block is put together of the largest that fit.
 pub(super) struct BlockTable<'a> {
-    numbers: HashMap<(usize, usize, usize), usize>,
+    numbers: NameMap<(usize, usize, usize), usize>,
     pub(super) rows: Vec<BlockRow<'a>>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> BlockTable<'a> {
     pub(super) fn new(blocks: impl Iterator<Item = &'a TaskBlock>) -> Self {
         let mut runs: Vec<RunBlocks<'a>> = Vec::new();
         // In the order in which they come, so that the same list gives the same table.
-        let mut known: HashMap<usize, usize> = HashMap::new();
+        let mut known: NameMap<usize, usize> = NameMap::default();
         for block in blocks {
             let key = block.run_key();
             let at = *known.entry(key).or_insert_with(|| {
@@ -47,7 +47,7 @@ impl<'a> BlockTable<'a> {
             }
         }
         let mut table = Self {
-            numbers: HashMap::new(),
+            numbers: NameMap::default(),
             rows: Vec::new(),
         };
         for mut blocks in runs {
@@ -88,7 +88,7 @@ impl<'a> BlockTable<'a> {
     fn add_halved(&mut self, blocks: RunBlocks<'a>) {
         let mut halves = HalvedRun {
             run: blocks.run,
-            known: HashMap::new(),
+            known: NameMap::default(),
         };
         for span in blocks.spans {
             let (mut rows, mut tasks) = (Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ impl<'a> BlockTable<'a> {
 /// Parts of a run whose length is a power of two and divides the place where they begin.
 struct HalvedRun<'a> {
     run: &'a [u32],
-    known: HashMap<(usize, usize), usize>,
+    known: NameMap<(usize, usize), usize>,
 }
 
 /// Parts up to this length name their tasks.

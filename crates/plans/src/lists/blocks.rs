@@ -85,6 +85,12 @@ impl TaskBlock {
         }
     }
 
+    /// Whether a run that ascends has none of its tasks here up to a position.
+    pub(super) fn is_behind(&self, task: u32) -> bool {
+        let first = self.positions().first();
+        self.run.ascends && first.is_some_and(|first| *first > task)
+    }
+
     /// The first task at a greater position, and how many more there are.
     pub(super) fn behind(&self, task: u32) -> Option<(u32, usize)> {
         let all = self.positions();

@@ -1,12 +1,11 @@
 //! One task for a whole phase, group or parent.
 
-use std::collections::{HashMap, HashSet};
-
 use super::blocks::{TaskBlock, TaskWaits};
 use super::merged_blocks::MergedBlocks;
 use super::model::{ListOptions, ListTask, TaskList};
 use super::order::ListOrder;
 use crate::graph::TaskStatus;
+use crate::graph::hash::{NameMap, NameSet};
 
 /// The same list with one task for each section.
 pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
@@ -14,7 +13,7 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         tasks: Vec::new(),
         ..list.clone()
     };
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut places: NameMap<String, usize> = NameMap::default();
     let mut parts: Vec<Vec<&ListTask>> = Vec::new();
     // By position in the list.
     let mut section_of: Vec<u32> = Vec::new();
@@ -44,7 +43,7 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
             parts[at].push(task);
         }
     }
-    let places: HashMap<&str, usize> = {
+    let places: NameMap<&str, usize> = {
         let all = list.tasks.iter().enumerate();
         all.map(|(at, task)| (task.id.as_str(), at)).collect()
     };
@@ -55,7 +54,7 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         let own = parts.iter().flat_map(|task| &task.blocks);
         let own: Vec<&TaskBlock> = own.collect();
         let mut waits = TaskWaits::default();
-        let mut seen = HashSet::new();
+        let mut seen = NameSet::default();
         for block in own.into_iter().filter(|block| seen.insert(block.key())) {
             let merged = blocks.block(block);
             for part in merged.without(at) {
@@ -65,7 +64,7 @@ pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
         let named = parts.iter().flat_map(|task| &task.depends);
         let named = named.filter_map(|on| places.get(on.as_str()));
         let named = named.map(|before| section_of[*before]);
-        let mut seen = HashSet::from([at]);
+        let mut seen = NameSet::from_iter([at]);
         for before in named.filter(|before| seen.insert(*before)) {
             waits.add(before);
         }

@@ -1,13 +1,12 @@
 //! Formats with a file for each task: Backlog.md, tk, ccpm, and folders of tickets.
 
-use std::collections::HashMap;
-
 use super::boxes::{Document, check_box};
 use super::format::ListFormat;
 use super::front_matter::{Field, FrontMatter};
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListFile, ListTask, Mark, TaskList};
 use super::order::ListOrder;
+use crate::graph::hash::NameMap;
 use crate::graph::{Priority, TaskStatus, natural_cmp};
 use crate::roadmap::lines::lines;
 
@@ -319,12 +318,12 @@ fn resolve(list: &mut TaskList, rows: Vec<TaskLinks>) {
         )
         .to_lowercase()
     };
-    let known: HashMap<String, String> = {
+    let known: NameMap<String, String> = {
         let all = list.tasks.iter();
         all.map(|task| (key(&task.id), task.id.clone())).collect()
     };
     let named = |wanted: &String| known.get(&key(wanted)).unwrap_or(wanted).clone();
-    let places: HashMap<&str, usize> = {
+    let places: NameMap<&str, usize> = {
         let all = list.tasks.iter().enumerate();
         all.map(|(at, task)| (task.id.as_str(), at)).collect()
     };

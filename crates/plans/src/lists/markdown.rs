@@ -1,9 +1,8 @@
 //! What the formats in Markdown have in common.
 
-use std::collections::{HashMap, HashSet};
-
 use super::boxes::{Document, Item};
 use super::model::{ListSection, ListTask, TaskList};
+use crate::graph::hash::{NameMap, NameSet};
 
 /// The task of a box.
 pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<ListSection>) -> ListTask {
@@ -25,9 +24,9 @@ pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<ListSection>)
 /// Ids that are given out once: the second of two equal ones gets a number.
 #[derive(Default)]
 pub(super) struct UniqueIds {
-    given: HashSet<String>,
+    given: NameSet<String>,
     /// The last number of each that was wanted more than once.
-    numbers: HashMap<String, usize>,
+    numbers: NameMap<String, usize>,
 }
 
 impl UniqueIds {

@@ -2,30 +2,39 @@
 
 use super::id_ranges::NamedIds;
 
-/// Words that come directly before the ids.
-const WORDS: [&str; 5] = [
-    "depends on",
-    "requires",
-    "blocked by",
-    "depends-on",
-    "after",
+/// Words that come directly before the ids, and whether a colon must follow: `[Depends: T043]`,
+/// `**Dependencies**: T005`.
+const WORDS: [(&str, bool); 9] = [
+    ("depends on", false),
+    ("requires", false),
+    ("blocked by", false),
+    ("depends-on", false),
+    ("after", false),
+    ("depends", true),
+    ("dependencies", true),
+    ("dependency", true),
+    ("deps", true),
 ];
-
-/// Words that have a colon behind them: `[Depends: T043]`, `**Dependencies**: T005`.
-const WITH_COLON: [&str; 4] = ["depends", "dependencies", "dependency", "deps"];
 
 /// The ids that a text says it depends on; `id` reads one at the start of a text.
 pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<NamedIds> {
-    let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
-    let words = WORDS.iter().map(|word| (*word, false));
-    let all = words.chain(WITH_COLON.iter().map(|word| (*word, true)));
-    for (word, has_colon) in all {
-        for (at, _) in lower.match_indices(word) {
-            let before = lower[..at].chars().next_back();
-            let behind = &text[at + word.len()..];
-            let is_told = !has_colon || behind.trim_start_matches(['*', '_', ' ']).starts_with(':');
-            if is_told && !before.is_some_and(char::is_alphanumeric) {
+    for (at, byte) in text.bytes().enumerate() {
+        if !matches!(byte, b'a' | b'b' | b'd' | b'r' | b'A' | b'B' | b'D' | b'R') {
+            continue;
+        }
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(char::is_alphanumeric) {
+            continue;
+        }
+        for (word, has_colon) in WORDS {
+            let end = at + word.len();
+            let is_word = text.get(at..end);
+            if is_word.is_none_or(|found| !found.eq_ignore_ascii_case(word)) {
+                continue;
+            }
+            let behind = &text[end..];
+            if !has_colon || behind.trim_start_matches(['*', '_', ' ']).starts_with(':') {
                 read_ids(behind, id, &mut found);
             }
         }

@@ -1,12 +1,11 @@
 //! The order in which a file's tasks are done, as dependencies.
 
-use std::collections::{HashMap, HashSet};
-
 use super::blocks::{FinishedRuns, RunPart, TaskWaits};
 use super::cycles::{break_cycles, break_group_cycles};
 use super::id_ranges::{IdNumbers, IdRange, NamedIds};
 use super::model::{ListTask, TaskList};
 use super::sequence::{LostDependency, PlacedTask, sequence};
+use crate::graph::hash::{NameMap, NameSet};
 
 /// What each task of a list waits for, while that is found out.
 pub(super) struct ListOrder {
@@ -16,11 +15,11 @@ pub(super) struct ListOrder {
     set: Vec<(usize, RunPart)>,
     /// By what their texts name.
     named: Vec<TaskWaits>,
-    places: HashMap<String, u32>,
+    places: NameMap<String, u32>,
     /// Ranges of ids that a task has beside its own.
     ranges: Vec<(IdRange, u32)>,
     /// Ids of what nobody is to do: whoever names them waits for nothing.
-    gone: HashSet<String>,
+    gone: NameSet<String>,
     gone_ranges: Vec<NamedIds>,
     /// All of these by number, where ranges are named.
     numbers: Option<IdNumbers>,
@@ -36,7 +35,7 @@ impl ListOrder {
             named: vec![TaskWaits::default(); list.tasks.len()],
             places: all.map(|(task, at)| (task.id.clone(), at)).collect(),
             ranges: Vec::new(),
-            gone: HashSet::new(),
+            gone: NameSet::default(),
             gone_ranges: Vec::new(),
             numbers: None,
         }

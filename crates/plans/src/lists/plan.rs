@@ -1,6 +1,6 @@
 //! Plans whose tasks are headings `### Task N: …` and whose boxes are steps (superpowers, ralphex).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::asides::Asides;
 use super::boxes::{CheckBox, Document, Item, check_box, heading_box, struck};
@@ -9,6 +9,7 @@ use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
 use crate::graph::TaskStatus;
+use crate::graph::hash::NameSet;
 use crate::roadmap::lines::LineKind;
 use crate::roadmap::task_heading::{
     counted_heading, loose_task_heading, numbered_heading, story_heading, task_heading,
@@ -69,7 +70,7 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
     let mut heads: TaskHeads<'a> = all
         .map(|heading| task_heading(heading.text, &WORDS))
         .collect();
-    let mut taken: HashSet<&str> = heads.iter().flatten().map(|(number, _)| *number).collect();
+    let mut taken: NameSet<&str> = heads.iter().flatten().map(|(number, _)| *number).collect();
     let asides = Asides::of(doc);
     let work: Vec<&Item<'a>> = doc
         .items

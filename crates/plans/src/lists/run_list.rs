@@ -1,9 +1,8 @@
 //! A list as a graph of tasks to run.
 
-use std::collections::HashMap;
-
 use super::block_table::BlockTable;
 use super::model::{ListOptions, ListTask, TaskList};
+use crate::graph::hash::NameMap;
 use crate::graph::{Dependency, Joint, TaskGraph, TaskIx, TaskNode, TaskStatus};
 use descartes_text::finding::{self, Finding, Place};
 
@@ -83,14 +82,14 @@ struct RunGraph<'a> {
     /// By position in the list.
     vertices: Vec<RunVertex>,
     /// Positions of the tasks that are passed over, by id.
-    passed: HashMap<&'a str, usize>,
+    passed: NameMap<&'a str, usize>,
     blocks: BlockTable<'a>,
 }
 
 impl<'a> RunGraph<'a> {
     fn of(list: &'a TaskList, options: ListOptions) -> Self {
         let blocks = BlockTable::new(list.tasks.iter().flat_map(|task| &task.blocks));
-        let mut passed = HashMap::new();
+        let mut passed = NameMap::default();
         let mut next = 0;
         let mut vertices = Vec::with_capacity(list.tasks.len());
         for (at, task) in list.tasks.iter().enumerate() {
@@ -126,8 +125,8 @@ impl<'a> RunGraph<'a> {
             }
             joint
         });
-        let places: HashMap<&str, usize> = match self.passed.is_empty() {
-            true => HashMap::new(),
+        let places: NameMap<&str, usize> = match self.passed.is_empty() {
+            true => NameMap::default(),
             false => {
                 let all = self.list.tasks.iter().enumerate();
                 all.map(|(at, task)| (task.id.as_str(), at)).collect()

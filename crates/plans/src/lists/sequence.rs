@@ -55,6 +55,9 @@ struct Sorter {
     /// How many of them are not done.
     waiting: Vec<u32>,
     is_done: Vec<bool>,
+    /// Every task before this one is done, and none behind that one.
+    done_until: usize,
+    done_last: usize,
     ready: BinaryHeap<Reverse<u32>>,
     placed: Vec<PlacedTask>,
     lost: Vec<LostDependency>,
@@ -73,6 +76,8 @@ impl Sorter {
             behind: vec![Vec::new(); ends.vertices],
             waiting: vec![0; ends.vertices],
             is_done: vec![false; ends.vertices],
+            done_until: 0,
+            done_last: 0,
             ready: BinaryHeap::new(),
             placed: Vec::with_capacity(tasks),
             lost: Vec::new(),
@@ -158,6 +163,11 @@ impl Sorter {
         };
         self.placed.push(PlacedTask { at, beside });
         self.finish(task);
+        self.done_last = self.done_last.max(at);
+        let open = self.is_done[self.done_until..]
+            .iter()
+            .position(|done| !done);
+        self.done_until += open.unwrap_or(0);
     }
 
     /// Leaves out a dependency of the first task in a circle; one that is a part of others may have its
@@ -166,19 +176,22 @@ impl Sorter {
         let circle = self.circle();
         let first = (0..circle.len()).filter(|at| circle[*at] < self.tasks);
         let Some(first) = first.min_by_key(|at| circle[*at]) else {
-            let open = (0..self.tasks).find(|task| !self.is_done[*task as usize]);
+            let open = self.first_open();
             return open.into_iter().for_each(|task| self.place(task));
         };
         let (task, next) = (circle[first], circle[(first + 1) % circle.len()]);
         let waits = &mut named[task as usize];
         let mut lost: Option<LostDependency> = None;
-        let mut lose = |on: u32| match &mut lost {
-            Some(lost) => lost.more += 1,
-            None => lost = Some(LostDependency { task, on, more: 0 }),
+        let mut lose = |on: u32, count: usize| match &mut lost {
+            Some(lost) => lost.more += count,
+            None => {
+                let more = count - 1;
+                lost = Some(LostDependency { task, on, more });
+            }
         };
         if next < self.tasks {
             waits.tasks.retain(|on| *on != next);
-            lose(next);
+            lose(next, 1);
         }
         let rows = std::mem::take(&mut self.blocks[task as usize]);
         for (block, row) in std::mem::take(&mut waits.blocks).into_iter().zip(rows) {
@@ -188,10 +201,17 @@ impl Sorter {
                 continue;
             }
             let is_done = |on: u32| self.is_done[on as usize];
-            let open = block.positions().iter().filter(|on| !is_done(**on));
-            open.for_each(|on| lose(*on));
+            let left = match block.is_behind(self.done_last as u32) {
+                true => None,
+                false => block.filtered(is_done),
+            };
+            let kept = left.as_ref().map_or(0, |left| left.positions().len());
+            let all = block.positions();
+            if let Some(on) = all.iter().copied().find(|on| !is_done(*on)) {
+                lose(on, all.len() - kept);
+            }
             // What is left is done: nobody has to look at it again here.
-            if let Some(left) = block.filtered(is_done) {
+            if let Some(left) = left {
                 self.blocks[task as usize].push(u32::MAX);
                 waits.blocks.push(left);
             }
@@ -212,10 +232,15 @@ impl Sorter {
         }
     }
 
+    fn first_open(&self) -> Option<u32> {
+        let first = self.done_until as u32;
+        (first..self.tasks).find(|task| !self.is_done[*task as usize])
+    }
+
     /// Vertices that wait for each other, each for the next; nothing is ready.
     fn circle(&self) -> Vec<u32> {
         let open = |vertex: &u32| !self.is_done[*vertex as usize];
-        let mut path: Vec<u32> = (0..self.tasks).find(open).into_iter().collect();
+        let mut path: Vec<u32> = self.first_open().into_iter().collect();
         let mut places: HashMap<u32, usize> = HashMap::new();
         while let Some(last) = path.last().copied() {
             if let Some(at) = places.insert(last, path.len() - 1) {
