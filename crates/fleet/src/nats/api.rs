@@ -1,10 +1,12 @@
 //! Requests to the engine, and what their answers mean.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::{HeaderMap, Message, Request, RequestErrorKind};
 use bytes::Bytes;
 use descartes_bridge::EngineError;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,6 +15,10 @@ use super::connection::Connection;
 
 /// For one write or read, syncing to the disk included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where one of three servers died, a request to whoever led is dropped without a word until there is another
+/// who does: it is asked again so often, and the first answer counts.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Error numbers of JetStream.
 pub const WRONG_LAST_SEQUENCE: u64 = 10071;
@@ -119,15 +125,37 @@ impl Connection {
 
     /// A request of the API of JetStream.
     pub async fn api<T: DeserializeOwned>(&self, what: &str, body: &Value) -> Result<T, ApiError> {
+        self.api_again(what, body, ASK_AGAIN).await
+    }
+
+    /// The same, asked again after each such time without an answer. Only what may be carried out twice is asked
+    /// through either: reading, making what has a name, clearing.
+    pub async fn api_again<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        body: &Value,
+        every: Duration,
+    ) -> Result<T, ApiError> {
+        let subject = format!("$JS.API.{what}");
         let body = match body {
             Value::Null => Bytes::new(),
             body => Bytes::from(body.to_string()),
         };
-        let answer = self
-            .ask(&format!("$JS.API.{what}"), None, body, REQUEST_TIMEOUT)
-            .await
-            .map_err(ApiError::Engine)?;
-        parse(&answer.payload)
+        let until = Instant::now() + REQUEST_TIMEOUT;
+        let mut asked = FuturesUnordered::new();
+        let answer = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            asked.push(self.ask(&subject, None, body.clone(), left));
+            // The last one is waited for to the end, and a little longer.
+            let wait = match left > every * 2 {
+                true => every,
+                false => left * 2,
+            };
+            if let Ok(Some(answer)) = tokio::time::timeout(wait, asked.next()).await {
+                break answer;
+            }
+        };
+        parse(&answer.map_err(ApiError::Engine)?.payload)
     }
 
     /// Stores a message, and returns its number.

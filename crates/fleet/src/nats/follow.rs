@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::streams::{self, stream_of};
-use super::values::MARKER_HEADER;
+use super::values::{self, MARKER_HEADER};
 
 /// The server says so often that there is nothing. Where one of three dies, its consumers are gone without a
 /// word: who follows stands still for two of these, besides the election.
@@ -19,16 +19,22 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A consumer that nobody listens to is removed.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// A server without a leader does not answer.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// Between two messages that are stored.
 const STORED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Between two tries while the engine is away.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 
+/// A request that nobody answered is made again so often: nobody hears of anything before the follower is back.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A consumer is made by whoever leads the whole cluster, and where that server died, too, the election takes as long
+/// again as that of the stream's own leader. So long it is waited for; then what is stored is read one by one from the
+/// stream's leader until there is a consumer.
+const LATE_CONSUMER: Duration = Duration::from_millis(200);
+
 /// What is followed, and how far it was.
+#[derive(Clone)]
 pub struct Follower {
     connection: Connection,
     stream: &'static str,
@@ -41,7 +47,8 @@ pub struct Follower {
 struct Feed {
     messages: Subscriber,
     delivered: u64,
-    pending: u64,
+    /// How many there were when it was made, or soon after.
+    stored: u64,
 }
 
 /// Why a feed came to its end.
@@ -59,7 +66,7 @@ impl Follower {
         from: FollowFrom,
     ) -> Result<Self, EngineError> {
         let stream = stream_of(filter)?;
-        let state = streams::state(&connection, stream).await?;
+        let state = streams::state(&connection, stream, ASK_AGAIN).await?;
         Ok(Self {
             connection,
             stream,
@@ -76,8 +83,7 @@ impl Follower {
     /// Delivers until `deliver` says that nobody listens.
     pub async fn run(mut self, mut deliver: impl FnMut(Delivery) -> bool) {
         loop {
-            let opened = tokio::time::timeout(OPEN_TIMEOUT, self.open(&mut deliver)).await;
-            match opened.unwrap_or(Err(EngineError::Timeout)) {
+            match self.open(&mut deliver).await {
                 Ok(Some(feed)) => match self.read(feed, &mut deliver).await {
                     FeedEnd::Broken => {}
                     FeedEnd::Unwanted => return,
@@ -89,12 +95,10 @@ impl Follower {
     }
 
     /// Everything that is stored now, and no more.
-    pub async fn read_stored(mut self) -> Result<Vec<SubjectEntry>, EngineError> {
+    pub async fn read_stored(self) -> Result<Vec<SubjectEntry>, EngineError> {
         let mut entries = Vec::new();
-        let Some(mut feed) = self.open(&mut |_| true).await? else {
-            return Ok(entries);
-        };
-        let mut left = feed.pending;
+        let mut feed = self.consumer().await?;
+        let mut left = feed.stored;
         while left > 0 {
             let message = tokio::time::timeout(STORED_TIMEOUT, feed.messages.next()).await;
             let Ok(Some(message)) = message else {
@@ -108,11 +112,12 @@ impl Follower {
         Ok(entries)
     }
 
+    /// Goes on where it was; `None` where nobody listens any more.
     async fn open(
         &mut self,
         deliver: &mut impl FnMut(Delivery) -> bool,
     ) -> Result<Option<Feed>, EngineError> {
-        let state = streams::state(&self.connection, self.stream).await?;
+        let state = streams::state(&self.connection, self.stream, ASK_AGAIN).await?;
         if state.created != self.created || state.last_seq + 1 < self.next_seq {
             self.created = state.created;
             self.next_seq = 1;
@@ -120,6 +125,44 @@ impl Follower {
                 return Ok(None);
             }
         }
+        let from = self.clone();
+        let feed = from.consumer();
+        tokio::pin!(feed);
+        loop {
+            if let Ok(feed) = tokio::time::timeout(LATE_CONSUMER, &mut feed).await {
+                return feed.map(Some);
+            }
+            let read = tokio::select! {
+                feed = &mut feed => return feed.map(Some),
+                read = self.read_led(deliver) => read,
+            };
+            // What is refused or not answered comes with the consumer.
+            if let Ok(false) = read {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Delivers what is stored, one after the other, without a consumer; false where nobody listens any more.
+    async fn read_led(
+        &mut self,
+        deliver: &mut impl FnMut(Delivery) -> bool,
+    ) -> Result<bool, EngineError> {
+        loop {
+            let next = json!({ "seq": self.next_seq, "next_by_subj": self.filter });
+            let next = values::read_message(&self.connection, self.stream, &next).await?;
+            let Some(entry) = next else {
+                return Ok(true);
+            };
+            self.next_seq = entry.seq + 1;
+            if !deliver(Delivery::Entry(entry)) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// A new consumer behind the last message.
+    async fn consumer(&self) -> Result<Feed, EngineError> {
         let client = &self.connection.client;
         let inbox = client.new_inbox();
         let subscribed = client.subscribe(inbox.clone()).await;
@@ -137,12 +180,18 @@ impl Follower {
             },
         });
         let what = format!("CONSUMER.CREATE.{}.{name}.{}", self.stream, self.filter);
-        let made: Value = self.connection.api(&what, &config).await?;
-        Ok(Some(Feed {
+        let made = self.connection.api_again(&what, &config, ASK_AGAIN);
+        let made: Value = made.await?;
+        // Where only the answer to a second request came, it has delivered something already.
+        let pending = made["num_pending"].as_u64().unwrap_or_default();
+        let sent = made["delivered"]["consumer_seq"]
+            .as_u64()
+            .unwrap_or_default();
+        Ok(Feed {
             messages,
             delivered: 0,
-            pending: made["num_pending"].as_u64().unwrap_or_default(),
-        }))
+            stored: sent + pending,
+        })
     }
 
     async fn read(
@@ -181,6 +230,10 @@ impl Follower {
                 return FeedEnd::Broken;
             }
             feed.delivered = number;
+            if seq < self.next_seq {
+                // It was read before there was this consumer.
+                continue;
+            }
             self.next_seq = seq + 1;
             if !deliver(Delivery::Entry(entry(&message, seq))) {
                 return FeedEnd::Unwanted;

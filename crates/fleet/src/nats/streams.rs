@@ -1,6 +1,6 @@
 //! The engine's streams. A coordinator makes them where they are missing, also after the engine lost its disk.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use descartes_bridge::EngineError;
 use serde_json::{Value, json};
@@ -134,10 +134,15 @@ pub struct StreamState {
     pub last_seq: u64,
 }
 
-pub async fn state(connection: &Connection, stream: &str) -> Result<StreamState, EngineError> {
-    let info: Value = connection
-        .api(&format!("STREAM.INFO.{stream}"), &Value::Null)
-        .await?;
+/// Asked again after each such time without an answer.
+pub async fn state(
+    connection: &Connection,
+    stream: &str,
+    every: Duration,
+) -> Result<StreamState, EngineError> {
+    let what = format!("STREAM.INFO.{stream}");
+    let info = connection.api_again(&what, &Value::Null, every);
+    let info: Value = info.await?;
     Ok(StreamState {
         created: info["created"].as_str().unwrap_or_default().to_owned(),
         last_seq: info["state"]["last_seq"].as_u64().unwrap_or_default(),

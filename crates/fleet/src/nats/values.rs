@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use descartes_bridge::{EngineError, EntryBody, SubjectEntry};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::api::{ApiError, NO_MESSAGE_FOUND};
 use super::connection::Connection;
@@ -47,23 +47,31 @@ pub async fn get(
     connection: &Connection,
     subject: &str,
 ) -> Result<Option<SubjectEntry>, EngineError> {
+    let query = json!({ "last_by_subj": subject });
+    read_message(connection, stream_of(subject)?, &query).await
+}
+
+/// The message of a stream that a query finds, from whoever leads the stream.
+pub async fn read_message(
+    connection: &Connection,
+    stream: &str,
+    query: &Value,
+) -> Result<Option<SubjectEntry>, EngineError> {
     #[derive(Deserialize)]
     struct Got {
         message: RawMessage,
     }
     #[derive(Deserialize)]
     struct RawMessage {
+        subject: String,
         seq: u64,
         #[serde(default)]
         data: String,
         #[serde(default)]
         hdrs: String,
     }
-    let what = format!("STREAM.MSG.GET.{}", stream_of(subject)?);
-    let found = connection
-        .api::<Got>(&what, &json!({ "last_by_subj": subject }))
-        .await;
-    let message = match found {
+    let what = format!("STREAM.MSG.GET.{stream}");
+    let message = match connection.api::<Got>(&what, query).await {
         Ok(got) => got.message,
         Err(ApiError::Numbered {
             number: NO_MESSAGE_FOUND,
@@ -82,7 +90,7 @@ pub async fn get(
         false => EntryBody::Value(bytes(&message.data)?),
     };
     Ok(Some(SubjectEntry {
-        subject: subject.to_owned(),
+        subject: message.subject,
         seq: message.seq,
         body,
     }))
