@@ -68,11 +68,22 @@ impl Running {
     }
 
     /// With a name and a login.
-    fn start_as(
+    fn start_as(world: &World, server: &MemoryServer, names: (&str, &str), slots: u32) -> Self {
+        let terms = LeaseTerms {
+            beat: Duration::from_millis(500),
+            retry: Duration::from_millis(200),
+            ..LeaseTerms::default()
+        };
+        Self::start_with(world, server, names, slots, terms)
+    }
+
+    /// The same with claims that hold for another time.
+    fn start_with(
         world: &World,
         server: &MemoryServer,
         (name, login): (&str, &str),
         slots: u32,
+        terms: LeaseTerms,
     ) -> Self {
         let (tx, notices) = channel();
         let options = WorkerOptions {
@@ -86,11 +97,7 @@ impl Running {
             worktree_copy: Vec::new(),
             worktree_setup: None,
             sandbox: None,
-            terms: LeaseTerms {
-                beat: Duration::from_millis(500),
-                retry: Duration::from_millis(200),
-                ..LeaseTerms::default()
-            },
+            terms,
             wip_every: Duration::from_millis(300),
         };
         let engine = server.connect();
@@ -503,6 +510,56 @@ fn a_worker_that_is_started_again_hands_in_what_was_not_taken() {
     });
     result_that_nobody_takes_is_forgotten(&world, &server);
     clone_that_nobody_uses_is_removed(&world, &server);
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_does_not_wait_for_an_agent_that_stands_still() {
+    let (world, server) = (world(), MemoryServer::new());
+    let (at_work, go) = (world.root().join("at-work"), world.root().join("go"));
+    let script = format!(
+        "touch {} ;; wait-file {} ;; {WORKS}",
+        at_work.display(),
+        go.display()
+    );
+    let config = ScudLoopConfig {
+        parallel: 1,
+        ..config(&world, &script)
+    };
+    let coordinator = server.connect();
+    let terms = LeaseTerms {
+        ttl: Duration::from_secs(3),
+        margin: Duration::from_secs(1),
+        beat: Duration::from_millis(500),
+        retry: Duration::from_millis(200),
+        ..LeaseTerms::default()
+    };
+    let first = Running::start_with(&world, &server, ("a", "a"), 1, terms);
+    std::thread::scope(|scope| {
+        let engine = coordinator.clone();
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run_over(&world, engine, config))
+        });
+        let began = Instant::now();
+        while !at_work.exists() && began.elapsed() < LONG {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Its claim runs out: the agent stands still, and would do so for half an hour.
+        coordinator.disconnect();
+        first.engine.disconnect();
+        let began = Instant::now();
+        first.worker.drain();
+        first.hears(|notice| matches!(notice, WorkerNotice::Kept(..)));
+        first.thread.join().unwrap();
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(60), "{took:?}");
+        // What it came to is handed in by the next start, and the task is done then.
+        std::fs::write(&go, "").unwrap();
+        let again = Running::start(&world, &server, "a", 1);
+        coordinator.reconnect();
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        again.handed_in();
+    });
 }
 
 /// Makes a file older than everything that a worker keeps.

@@ -1,7 +1,6 @@
 //! `descartes worker`: makes attempts at tasks for task loops on other machines.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use descartes_agents::agent::Profiles;
 use descartes_bridge::EngineUrl;
 use descartes_core::host::HostError;
 use descartes_core::tasks::fleet::{FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};
-use descartes_kernel::fleet::LeaseTerms;
+use descartes_kernel::fleet::{EndOrder, LeaseTerms};
 use descartes_proc::{HostSignal, Signals, find_program};
 use descartes_store::config::Settings;
 use descartes_store::lock::NameLock;
@@ -128,29 +127,25 @@ fn engine_address(args: &WorkerArgs, ctx: &CommandContext) -> Result<String, Cli
     }
 }
 
-/// Ctrl-C drains, a second one stops; SIGTERM stops.
+/// Ctrl-C drains, a second one stops; SIGTERM stops. The next signal after that waits for nothing any more.
 fn receive_signals(printer: &Printer) -> Result<(Signals, Arc<OnceLock<FleetWorker>>), CliError> {
     let handle: Arc<OnceLock<FleetWorker>> = Arc::default();
-    let (worker, printer, count) = (handle.clone(), *printer, AtomicU32::new(0));
+    let (worker, printer) = (handle.clone(), *printer);
     let take = move |signal| {
         let Some(worker) = worker.get() else {
             // Nothing was begun.
             return;
         };
-        let first = count.fetch_add(1, Ordering::SeqCst) == 0;
-        match first && signal == HostSignal::Interrupt {
-            true => {
-                let busy = plural(worker.at_work() as u64, "attempt");
-                printer.note(&format!(
-                    "finishing {busy}, taking nothing more (Ctrl-C again ends them)"
-                ));
-                worker.drain();
+        let order = EndOrder::of_signal(worker.end_order(), signal == HostSignal::Interrupt);
+        let busy = plural(worker.at_work() as u64, "attempt");
+        printer.note(&match order {
+            EndOrder::Finish => {
+                format!("finishing {busy}, taking nothing more (Ctrl-C again ends them)")
             }
-            false => {
-                printer.note("ending what is under way: it is offered again");
-                worker.stop();
-            }
-        }
+            EndOrder::Stop => "ending what is under way: it is offered again".to_owned(),
+            EndOrder::AtOnce => "ending at once".to_owned(),
+        });
+        worker.end(order);
     };
     let signals = Signals::receive(&HostSignal::ENDINGS, Box::new(take));
     let signals = signals.map_err(at(
@@ -209,6 +204,12 @@ fn show(notice: &WorkerNotice, printer: &Printer) {
     match notice {
         WorkerNotice::Began(task) => printer.note(&format!("{}: begun", of(task))),
         WorkerNotice::HandedIn(task) => printer.note(&format!("{}: handed in", of(task))),
+        WorkerNotice::Kept(task, file) => printer.warning(&format!(
+            "{}: not handed in, the engine does not answer: it is kept in {}, and this worker hands it in when it \
+             is started again",
+            of(task),
+            file.display()
+        )),
         WorkerNotice::InVain(task) => {
             printer.note(&format!("{}: taken back, in vain", of(task)));
         }

@@ -108,3 +108,4 @@ mod watch_common;
 mod watch_hard;
 mod webhooks_https;
 mod workers;
+mod workers_end;

@@ -138,6 +138,11 @@ impl Machines {
         self.start_worker(name, flags, path);
     }
 
+    /// The worker that was started first, whose end is not this struct's business any more.
+    pub fn take_worker(&mut self) -> Child {
+        self.workers.remove(0)
+    }
+
     /// Makes a key; gives the line.
     pub fn join(&self, name: &str) -> Finished {
         let token = self.engine(&["join-token", name]);
@@ -383,7 +388,7 @@ fn a_worker_whose_key_is_revoked_says_so_and_leaves() {
         ..
     } = working;
     machines.engine(&["revoke", "worker-7"]).assert_code(0);
-    let mut worker = machines.workers.remove(0);
+    let mut worker = machines.take_worker();
     let ended = eventually_some("it leaves", LONG, || worker.try_wait().unwrap());
     assert_eq!(ended.code(), Some(65));
     let errors = machines.world.root().join("worker-7.errors");

@@ -62,6 +62,8 @@ pub enum LeaseEnd {
     Fenced,
     /// The engine could not be reached for too long.
     GivenUp,
+    /// The worker ends before the engine could take the result, which stays on its disk.
+    Left,
 }
 
 /// A claim that was taken. Times are of a clock that nobody sets.
@@ -99,6 +101,13 @@ impl Lease {
     pub fn finish(&mut self, now: Duration) {
         self.finished = true;
         self.next = now;
+    }
+
+    /// The worker ends: where the attempt is over, handing in its result is left to the next start of the worker.
+    pub fn leave(&mut self) {
+        if self.finished {
+            self.end.get_or_insert(LeaseEnd::Left);
+        }
     }
 
     /// Whether the next write hands in the result.

@@ -14,6 +14,7 @@ mod mirror;
 mod offer;
 mod remote_health;
 mod watch;
+mod worker_end;
 mod worker_health;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
@@ -26,4 +27,5 @@ pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_fil
 pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
 pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};
+pub use worker_end::{EndOrder, WorkerEnd};
 pub use worker_health::WorkerHealth;

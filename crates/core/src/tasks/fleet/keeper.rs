@@ -12,6 +12,7 @@ use descartes_kernel::fleet::{
 use descartes_proc::{LeaseClock, TreeLease};
 use tracing::{debug, info, warn};
 
+use super::ending::Ending;
 use super::stored::{read_claim, write_claim};
 use crate::tasks::attempt_control::Control;
 
@@ -101,6 +102,7 @@ struct KeeperShared {
     changed: Condvar,
     clock: LeaseClock,
     control: Control,
+    ending: Arc<Ending>,
 }
 
 /// The thread that keeps a claim.
@@ -115,6 +117,7 @@ impl Keeper {
         taken: TakenClaim,
         clock: LeaseClock,
         control: Control,
+        ending: Arc<Ending>,
     ) -> std::io::Result<Self> {
         let shared = Arc::new(KeeperShared {
             engine,
@@ -129,6 +132,7 @@ impl Keeper {
             changed: Condvar::new(),
             clock,
             control,
+            ending,
         });
         shared.tell_deadline(&shared.kept());
         let run = shared.clone();
@@ -194,6 +198,13 @@ impl KeeperShared {
                 return;
             }
             let now = self.origin.elapsed();
+            if !self.ending.waits() {
+                kept.lease.leave();
+                if now >= kept.lease.deadline() {
+                    // An agent that stands still would do so until the engine is back.
+                    self.control.kill();
+                }
+            }
             match kept.lease.act(now) {
                 LeaseAct::Wait { until } => {
                     let waited = self.changed.wait_timeout(kept, until.saturating_sub(now));
@@ -231,6 +242,7 @@ impl KeeperShared {
         let claim = result.unwrap_or_else(|| self.of.held());
         let answer = write_claim(&self.engine, &self.of.subject, expect, ttl, &claim);
         let now = self.origin.elapsed();
+        self.ending.heard(&answer);
         let mut kept = self.kept();
         match answer {
             Ok(seq) if ttl.is_some() && kept.result.is_some() => {
@@ -261,6 +273,7 @@ impl KeeperShared {
     fn read_back(&self) {
         let read = read_claim(&self.engine, &self.of.subject);
         let now = self.origin.elapsed();
+        self.ending.heard(&read);
         match read {
             Ok(stored) => self.kept().lease.read(now, &stored),
             Err(_) => self.kept().lease.not_read(now),

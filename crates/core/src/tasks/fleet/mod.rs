@@ -8,7 +8,9 @@
 mod clone;
 mod coordinator;
 mod delivery;
+mod ending;
 mod git_remote;
+mod handover;
 mod keeper;
 mod left_offers;
 mod messages;

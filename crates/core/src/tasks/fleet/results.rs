@@ -114,7 +114,8 @@ impl Results {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn file(&self, subject: &str) -> PathBuf {
+    /// Where a result is written down.
+    pub(super) fn file(&self, subject: &str) -> PathBuf {
         self.folder.join(format!("{}.json", file_name(subject)))
     }
 

@@ -1,12 +1,11 @@
 //! One attempt on a worker: claimed, made as a task loop makes its own, handed in.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, ServedRequest, subject};
-use descartes_kernel::fleet::{AgentLogin, LeaseEnd, LimitedLogin, add_limit, limit_of};
+use descartes_kernel::fleet::{AgentLogin, EndOrder, LeaseEnd, LimitedLogin, add_limit, limit_of};
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::tasks::AttemptTrouble;
 use descartes_proc::LeaseClock;
@@ -15,7 +14,9 @@ use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::clone::{Clones, PlaceError};
+use super::ending::Ending;
 use super::git_remote::{GitRemote, OfferRemote, offer_refs};
+use super::handover::Handover;
 use super::keeper::{Keeper, TakenClaim};
 use super::messages::{
     AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage, RemoteFailure, RequestReceipt,
@@ -23,7 +24,6 @@ use super::messages::{
 };
 use super::mirror_source::{MirrorHandle, MirrorSource};
 use super::results::{FinishedAttempt, Results};
-use super::stored::result_object;
 use super::wip::{WipKeeper, WipOf};
 use crate::host::message::HostMessage;
 use crate::host::{AttemptTree, HostSettings};
@@ -35,8 +35,6 @@ use crate::tasks::launch::file_name;
 use crate::tasks::order::AttemptOrder;
 use crate::tasks::trees::Trees;
 
-/// How long handing over the commits is tried again.
-const DELIVERY_PATIENCE: Duration = Duration::from_secs(20 * 60);
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
 /// What a worker makes attempts with.
@@ -52,6 +50,16 @@ pub(super) struct SlotContext {
     pub(super) results: Results,
     /// How often work in progress is stored; as long a repository is tried that does not take commits.
     pub(super) wip_every: Duration,
+    pub(super) ending: Arc<Ending>,
+}
+
+/// What became of an attempt whose task was claimed.
+pub(super) enum MadeAttempt {
+    HandedIn(FinishedAttempt),
+    /// It is over, and the engine was away for too long: its result is on the disk.
+    Kept(FinishedAttempt),
+    /// The task is not this worker's any more.
+    InVain,
 }
 
 impl SlotContext {
@@ -95,22 +103,28 @@ impl SlotContext {
     }
 }
 
-/// Makes an attempt whose task was claimed; `None` where it was in vain.
+/// Makes an attempt whose task was claimed.
 pub(super) fn make_attempt(
     ctx: &SlotContext,
     slot: u32,
     offer: &OfferMessage,
     taken: TakenClaim,
     control: &Control,
-) -> Option<FinishedAttempt> {
+) -> MadeAttempt {
     let clock = LeaseClock::default();
     let (subject, claim) = (taken.of.subject.clone(), taken.of.claim.clone());
-    let keeper = Keeper::start(ctx.engine.clone(), taken, clock.clone(), control.clone());
+    let keeper = Keeper::start(
+        ctx.engine.clone(),
+        taken,
+        clock.clone(),
+        control.clone(),
+        ctx.ending.clone(),
+    );
     let keeper = match keeper {
         Ok(keeper) => keeper,
         Err(error) => {
             warn!(%error, "cannot start a thread");
-            return None;
+            return MadeAttempt::InVain;
         }
     };
     let child = child_name(&offer.order.work.id, offer.epoch);
@@ -126,7 +140,7 @@ pub(super) fn make_attempt(
         pushed: false,
         remote_failure: None,
     };
-    let (mut object, mut spare) = (None, None);
+    let (mut object, mut spare, mut is_stored) = (None, None, true);
     match place_for(ctx, slot, offer, &keeper) {
         Err(error) => {
             let is_remote = matches!(error, PlaceError::Remote(_));
@@ -152,8 +166,16 @@ pub(super) fn make_attempt(
                 // It may have failed because it stood still.
                 done.news.end = AttemptEnd::Interrupted;
             }
-            match deliver(ctx, offer, &place, remote.as_ref(), &keeper) {
+            let handover = Handover {
+                engine: &ctx.engine,
+                ending: &ctx.ending,
+                keeper: &keeper,
+                folder: ctx.clones.folder_of(offer).join("results"),
+                push_patience: ctx.wip_every,
+            };
+            match handover.deliver(offer, &place, remote.as_ref()) {
                 Ok(delivered) => {
+                    is_stored = delivered.is_stored;
                     done.commit = Some((delivered.commit, offer.git.built_on().to_owned()));
                     done.pushed = delivered.pushed;
                     match delivered.pushed {
@@ -172,13 +194,14 @@ pub(super) fn make_attempt(
         }
     }
     mirror.over();
-    if keeper.end().is_some() {
-        return None;
-    }
+    let result = match serde_json::to_value(&done) {
+        Ok(result) if keeper.end().is_none() => result,
+        _ => return MadeAttempt::InVain,
+    };
     let finished = FinishedAttempt {
         subject,
         claim,
-        result: serde_json::to_value(&done).ok()?,
+        result,
         object,
         spare,
         spare_stored: false,
@@ -187,14 +210,27 @@ pub(super) fn make_attempt(
         mirror: Some(mirror),
     };
     ctx.results.write(&finished);
-    match keeper.hand_in(finished.result.clone()) {
+    let end = match is_stored {
+        true => keeper.hand_in(finished.result.clone()),
+        // Nobody may hear of commits that are not there.
+        false => LeaseEnd::Left,
+    };
+    match end {
         LeaseEnd::HandedIn => {
             info!(task = offer.order.work.id, epoch = offer.epoch, "handed in");
-            Some(finished)
+            MadeAttempt::HandedIn(finished)
         }
-        LeaseEnd::Fenced | LeaseEnd::GivenUp => {
+        LeaseEnd::GivenUp | LeaseEnd::Left => {
+            warn!(
+                task = offer.order.work.id,
+                epoch = offer.epoch,
+                "kept on the disk"
+            );
+            MadeAttempt::Kept(finished)
+        }
+        LeaseEnd::Fenced => {
             ctx.results.forget(&finished);
-            None
+            MadeAttempt::InVain
         }
     }
 }
@@ -224,7 +260,9 @@ fn place_for(
     let began = Instant::now();
     let place = loop {
         match ctx.clones.place_for(offer) {
-            Err(PlaceError::Remote(message)) if began.elapsed() < ctx.wip_every => {
+            Err(PlaceError::Remote(message))
+                if began.elapsed() < ctx.wip_every && ctx.ending.order() < Some(EndOrder::Stop) =>
+            {
                 if keeper.end().is_some() {
                     return Err(PlaceError::from("the task was taken back"));
                 }
@@ -244,105 +282,6 @@ fn place_for(
         refs: offer_refs(&offer.loop_id, &offer.subject),
     };
     Ok((place, Some(remote)))
-}
-
-/// Where the commits of an attempt are.
-struct DeliveredWork {
-    commit: String,
-    /// An object in the engine's store, and the file that it is made of.
-    bundle: Option<(String, PathBuf)>,
-    /// They are in the repository that the offer named, and not yet in that store.
-    pushed: bool,
-}
-
-/// Hands over the commits of the work: by the repository that the offer names; through the engine's store
-/// where it names none, or where that one does not take them.
-fn deliver(
-    ctx: &SlotContext,
-    offer: &OfferMessage,
-    place: &Trees,
-    remote: Option<&OfferRemote>,
-    keeper: &Keeper,
-) -> Result<DeliveredWork, String> {
-    let to = ctx.clones.folder_of(offer).join("results");
-    let (work, built_on) = (&offer.order.work, offer.git.built_on());
-    let unpacked = |error| format!("cannot pack the work: {error}");
-    let mut delivered = DeliveredWork {
-        commit: place.tip(work).map_err(unpacked)?,
-        bundle: None,
-        pushed: false,
-    };
-    let commit = &delivered.commit;
-    if let Some(remote) = remote {
-        if !place.has_more(commit, built_on).map_err(unpacked)? {
-            return Ok(delivered);
-        }
-        delivered.pushed = push_result(ctx, remote, commit, keeper)?;
-    }
-    let name = result_object(&offer.subject);
-    let kept = to.join(&name);
-    let pack = || -> Result<bool, String> {
-        let bundle = place.deliver(work, commit, built_on, &to);
-        let Some(bundle) = bundle.map_err(unpacked)? else {
-            return Ok(false);
-        };
-        fs_err::rename(&bundle, &kept).map_err(|error| error.to_string())?;
-        Ok(true)
-    };
-    if delivered.pushed {
-        // It may never be needed.
-        let is_packed = pack().unwrap_or_default();
-        delivered.bundle = is_packed.then_some((name, kept));
-        return Ok(delivered);
-    }
-    if !pack()? {
-        return Ok(delivered);
-    }
-    let began = Instant::now();
-    loop {
-        match ctx.engine.put_object(&name, &kept) {
-            Ok(()) => {
-                delivered.bundle = Some((name, kept));
-                return Ok(delivered);
-            }
-            Err(error) if error.is_temporary() && began.elapsed() < DELIVERY_PATIENCE => {
-                if keeper.end().is_some() {
-                    return Err("the task was taken back".to_owned());
-                }
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-            Err(error) => return Err(format!("cannot hand over the work: {error}")),
-        }
-    }
-}
-
-/// Puts the work into the repository that the offer names; false where it does not take it for long.
-fn push_result(
-    ctx: &SlotContext,
-    of: &OfferRemote,
-    commit: &str,
-    keeper: &Keeper,
-) -> Result<bool, String> {
-    let began = Instant::now();
-    loop {
-        let is_held = || keeper.end().is_none();
-        let pushed = match is_held() {
-            true => of.remote.push(&[(commit, of.refs.result())]),
-            false => return Err("the task was taken back".to_owned()),
-        };
-        let Err(message) = pushed else {
-            if !is_held() {
-                // Nobody else would delete it.
-                drop(of.remote.delete(&[&of.refs.result()]));
-            }
-            return Ok(true);
-        };
-        warn!(message, url = of.remote.url(), "cannot push the work");
-        if began.elapsed() >= ctx.wip_every {
-            return Ok(false);
-        }
-        std::thread::sleep(BETWEEN_TRIES);
-    }
 }
 
 /// An attempt that is being made.

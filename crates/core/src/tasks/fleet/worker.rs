@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::{LeaseTerms, WorkerHealth, check_remote};
+use descartes_kernel::fleet::{EndOrder, LeaseTerms, WorkerHealth, check_remote};
 use descartes_kernel::sandbox::SandboxLevel;
 use descartes_text::units::show_duration;
 use tracing::{debug, info, warn};
 
 use super::clone::Clones;
+use super::ending::Ending;
 use super::keeper::{ClaimOf, TakenClaim, claim};
 use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
 use super::results::Results;
-use super::slot::{SlotContext, make_attempt};
+use super::slot::{MadeAttempt, SlotContext, make_attempt};
 use crate::host::{HostError, HostSettings, ask_profiles, try_level};
 use crate::tasks::attempt_control::Control;
 
@@ -80,6 +81,9 @@ pub enum WorkerNotice {
     Began(WorkerTask),
     /// Its result was handed in.
     HandedIn(WorkerTask),
+    /// It is over, and the engine did not answer for so long that its result is kept in this file. It is handed
+    /// in as soon as the engine is back, also by the next start of the worker.
+    Kept(WorkerTask, PathBuf),
     /// The task was taken back, or the engine was away for too long.
     InVain(WorkerTask),
     /// Why an offer was not taken.
@@ -103,7 +107,6 @@ struct WorkerShared {
     ctx: SlotContext,
     options: WorkerOptions,
     tell: Tell,
-    draining: AtomicBool,
     ended: AtomicBool,
     claims: AtomicU64,
     at_work: Mutex<BTreeMap<u32, SlotWork>>,
@@ -157,10 +160,10 @@ impl FleetWorker {
                     limits: Mutex::default(),
                     results,
                     wip_every: options.wip_every,
+                    ending: Arc::new(Ending::default()),
                 },
                 options,
                 tell: Arc::new(tell),
-                draining: AtomicBool::new(false),
                 ended: AtomicBool::new(false),
                 claims: AtomicU64::new(0),
                 at_work: Mutex::default(),
@@ -212,12 +215,23 @@ impl FleetWorker {
 
     /// Takes nothing more; what is under way is finished.
     pub fn drain(&self) {
-        self.shared.draining.store(true, Ordering::SeqCst);
+        self.end(EndOrder::Finish);
     }
 
     /// Takes nothing more, and ends what is under way.
     pub fn stop(&self) {
-        self.shared.leave();
+        self.end(EndOrder::Stop);
+    }
+
+    /// Takes nothing more; what is under way is finished or ended, and an engine that is away is waited for as long
+    /// as the order says. What that does not take stays on the disk, and is handed in by the next start.
+    pub fn end(&self, order: EndOrder) {
+        self.shared.end(order);
+    }
+
+    /// How it was told to end, where it was.
+    pub fn end_order(&self) -> Option<EndOrder> {
+        self.shared.ctx.ending.order()
     }
 
     /// Attempts under way.
@@ -232,7 +246,7 @@ impl WorkerShared {
     }
 
     fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
+        self.ctx.ending.order().is_some()
     }
 
     fn rest(&self, time: Duration) {
@@ -276,7 +290,7 @@ impl WorkerShared {
                 Err(error) => {
                     self.tell_trouble(&error);
                     if let EngineError::KeyRevoked(_) = error {
-                        self.leave();
+                        self.end(EndOrder::Stop);
                     }
                     self.rest(REST);
                 }
@@ -284,10 +298,16 @@ impl WorkerShared {
         }
     }
 
-    /// Nothing can be taken or handed in any more.
-    fn leave(&self) {
-        self.draining.store(true, Ordering::SeqCst);
-        self.at_work().values().for_each(|work| work.control.stop());
+    fn end(&self, order: EndOrder) {
+        self.ctx.ending.tell(order);
+        let at_work = self.at_work();
+        for work in at_work.values() {
+            match order {
+                EndOrder::Finish => {}
+                EndOrder::Stop => work.control.stop(),
+                EndOrder::AtOnce => work.control.kill(),
+            }
+        }
     }
 
     fn trouble(&self) -> MutexGuard<'_, Option<EngineError>> {
@@ -416,21 +436,26 @@ impl WorkerShared {
         let of = WorkerTask { task, loop_id };
         (self.tell)(WorkerNotice::Began(of.clone()));
         self.announce();
-        let handed = make_attempt(&self.ctx, slot, offer, taken, &control);
+        let made = make_attempt(&self.ctx, slot, offer, taken, &control);
         self.at_work().remove(&slot);
-        match handed.as_ref().map(|handed| handed.machine_failure.clone()) {
-            Some(Some(why)) => self.cannot_work(&why),
-            Some(None) => self.health().worked(),
-            // It was taken back: that says nothing.
-            None => {}
+        let (notice, finished) = match made {
+            MadeAttempt::HandedIn(finished) => (WorkerNotice::HandedIn(of), finished),
+            MadeAttempt::Kept(finished) => {
+                let file = self.ctx.results.file(&finished.subject);
+                (WorkerNotice::Kept(of, file), finished)
+            }
+            // That says nothing about this machine.
+            MadeAttempt::InVain => {
+                (self.tell)(WorkerNotice::InVain(of));
+                return self.announce();
+            }
+        };
+        match &finished.machine_failure {
+            Some(why) => self.cannot_work(why),
+            None => self.health().worked(),
         }
-        (self.tell)(match &handed {
-            Some(_) => WorkerNotice::HandedIn(of),
-            None => WorkerNotice::InVain(of),
-        });
-        handed
-            .into_iter()
-            .for_each(|handed| self.ctx.results.keep(handed));
+        (self.tell)(notice);
+        self.ctx.results.keep(finished);
         self.announce();
     }
 
@@ -479,7 +504,7 @@ impl WorkerShared {
             // Slots that are busy do not ask.
             Err(error @ EngineError::KeyRevoked(_)) => {
                 self.tell_trouble(&error);
-                self.leave();
+                self.end(EndOrder::Stop);
             }
             Err(error) => debug!(%error, "not announced"),
         }
