@@ -183,8 +183,7 @@ fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_
         (Work, 0, false, false, None, "nothing"),
         (Work, 7, true, true, None, "failed"),
         (Exit, 0, false, false, Green, "done"),
-        (Exit, 0, false, true, None, "done"),
-        (Exit, 0, false, false, None, "nothing"),
+        (Exit, 0, false, false, None, "done"),
         (Exit, 7, false, true, Green, "failed"),
         (Exit, 7, false, true, None, "failed"),
         (Exit, 0, false, true, Red, "red"),
@@ -221,18 +220,6 @@ fn an_attempt_that_fails_at_its_start_is_a_failure_whatever_it_changed() {
     sim.attempt(1, &at_start, true, Gate::None);
     let end = attempt_end(&sim.0, 1);
     assert!(matches!(end, AttemptEnd::Failed { .. }), "{end:?}");
-}
-
-#[test]
-fn an_attempt_without_a_gate_is_done_with_an_answer_and_not_with_nothing_at_all() {
-    let mut sim = Sim::new(Proof::Exit, Gate::None);
-    let answered = RunFacts {
-        stdout_bytes: 9,
-        ..facts(0, false)
-    };
-    sim.attempt(1, &answered, false, Gate::None);
-    let end = attempt_end(&sim.0, 1);
-    assert!(matches!(end, AttemptEnd::Green { .. }), "{end:?}");
 }
 
 #[test]

@@ -87,11 +87,6 @@ impl RunFacts {
             && self.failure().is_some()
     }
 
-    /// Whether the agent printed anything.
-    pub fn has_output(&self) -> bool {
-        self.stdout_bytes > 0 || self.stderr_bytes > 0
-    }
-
     /// A failure, unless evidence of work says otherwise.
     pub fn failure(&self) -> Option<String> {
         match self.ended_by {

@@ -101,8 +101,7 @@ fn judge_attempt(
         (Proven::Red, _) => Verdict::Worked,
         (_, _) if claimed => Verdict::Promise,
         (Proven::Green, Proof::Exit) => Verdict::Gates,
-        // Where nothing else proves it, a word of the agent's at least.
-        (Proven::NoGate, Proof::Exit) if changed || facts.has_output() => Verdict::Success,
+        (Proven::NoGate, Proof::Exit) => Verdict::Success,
         (Proven::Green, _) if changed => Verdict::Gates,
         // It worked, and has not said that it is done.
         (Proven::NoGate, _) if changed => Verdict::Worked,
