@@ -99,6 +99,7 @@ pub const SECTIONS: [Section; 17] = [
             "fleet-zombies",
             "fleet-real-zombies",
             "fleet-engine-killed",
+            "fleet-leader-killed",
             "fleet-disk-emptied",
             "fleet-mirror",
             "fleet-commands",
