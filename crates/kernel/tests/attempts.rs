@@ -4,10 +4,11 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::fleet::KnownOffer;
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::{LoopState, Spent};
 use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan_attempt, react};
-use descartes_kernel::tasks::attempt_end;
+use descartes_kernel::tasks::{attempt_end, is_unheard_proof};
 use descartes_kernel::transition::{apply, begin};
 use descartes_plans::graph::Proof;
 use jiff::Timestamp;
@@ -79,6 +80,18 @@ impl Sim {
 
     /// One attempt to its end; tells which gates were run.
     fn attempt(&mut self, until: u32, facts: &RunFacts, changes: bool, gate: Gate) -> u32 {
+        self.attempt_with_end(until, facts, changes, gate, |reason| reason)
+    }
+
+    /// The same where its loop ends for another reason than the policy's.
+    fn attempt_with_end(
+        &mut self,
+        until: u32,
+        facts: &RunFacts,
+        changes: bool,
+        gate: Gate,
+        end: impl Fn(IterativeExitReason) -> IterativeExitReason,
+    ) -> u32 {
         let mut gates = 0;
         loop {
             match plan_attempt(&self.0, AGENTS, until, now()) {
@@ -110,7 +123,10 @@ impl Sim {
                     after: tree(if changes { "after" } else { "before" }),
                     ..Default::default()
                 })),
-                Action::Finish(reason) => self.append(Event::LoopFinished { reason }),
+                Action::Finish(reason) => {
+                    let reason = end(reason);
+                    self.append(Event::LoopFinished { reason });
+                }
                 _ => return gates,
             }
         }
@@ -238,6 +254,31 @@ fn a_lent_loop_is_given_back_after_its_attempt_and_goes_on_when_lent_again() {
         claimed: false,
     };
     assert_eq!(attempt_end(&sim.0, 2), green);
+}
+
+#[test]
+fn a_host_that_could_not_go_on_fails_no_task_and_takes_back_no_proof() {
+    let full = |_| IterativeExitReason::Error {
+        message: "no space left".into(),
+    };
+    // Before its end was on record the attempt was proven.
+    let mut sim = Sim::new(Proof::Work, Gate::Green);
+    sim.attempt_with_end(1, &facts(0, true), true, Gate::Green, full);
+    assert!(is_unheard_proof(&sim.0, 0));
+    let green = AttemptEnd::Green {
+        changed: true,
+        claimed: true,
+    };
+    assert_eq!(attempt_end(&sim.0, 1), green);
+    // It was not even begun, or not judged.
+    for iterations in [0, 1] {
+        let mut sim = Sim::new(Proof::Work, Gate::Red);
+        if iterations == 1 {
+            sim.attempt(1, &facts(0, false), true, Gate::Red);
+        }
+        sim.append(Event::LoopFinished { reason: full(IterativeExitReason::Running) });
+        assert_eq!(attempt_end(&sim.0, 1), AttemptEnd::Interrupted);
+    }
 }
 
 #[test]

@@ -24,8 +24,11 @@ pub fn is_unheard_proof(state: &LoopState, told: u32) -> bool {
 /// How the attempt ended for which a loop was lent until its iteration `until` was over.
 pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     let over = state.iterations >= until;
-    if let IterativeExitReason::Error { message } = state.exit_reason() {
-        return AttemptEnd::Failed { message };
+    let proven = over && is_proven(state);
+    // The host could not go on, as on a full disk: that says nothing about the task, and what was
+    // proven before stays proven.
+    if matches!(state.exit_reason(), IterativeExitReason::Error { .. }) && !proven {
+        return AttemptEnd::Interrupted;
     }
     if !over {
         let limit = state
@@ -39,7 +42,6 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
             None => AttemptEnd::Interrupted,
         };
     }
-    let proven = is_proven(state);
     if state.requests.stop.is_some() && !proven {
         return AttemptEnd::Interrupted;
     }
