@@ -314,6 +314,12 @@ impl Repo {
         Ok(call.output(Deadline::after(GIT_TIMEOUT))?)
     }
 
+    /// The same with a last argument of any bytes.
+    pub(super) fn bytes_of(&self, args: &[&str], last: &OsStr) -> Asked<Vec<u8>> {
+        let call = self.call(Git::read).args(args).arg(last);
+        Ok(call.output(Deadline::after(GIT_TIMEOUT))?)
+    }
+
     /// Paths that a call lists with a NUL after each.
     pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
         self.bytes(args).map(|out| zero_ended_paths(&out))

@@ -6,6 +6,7 @@
 //! index is told, and what is half written goes.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ use super::{Done, GitError, Trees};
 /// Mode and object of a file, as git has it; none where it has none.
 pub(super) type HalfLandedEntry = Option<(String, String)>;
 
-/// A file that a fast-forward changes.
+/// A file that a fast-forward changes. Names are of any bytes, as git has them.
 pub(super) struct Changed {
-    pub(super) name: String,
+    pub(super) name: PathBuf,
     pub(super) old: HalfLandedEntry,
     pub(super) new: HalfLandedEntry,
 }
@@ -28,9 +29,9 @@ pub(super) struct Changed {
 #[derive(Default)]
 struct Mended {
     /// Index entries that were set, with what they were before.
-    restored: Vec<(String, HalfLandedEntry)>,
+    restored: Vec<(PathBuf, HalfLandedEntry)>,
     /// Files that a git left half written, and that are gone.
-    removed: Vec<(String, HalfLandedEntry)>,
+    removed: Vec<(PathBuf, HalfLandedEntry)>,
 }
 
 impl Mended {
@@ -82,17 +83,16 @@ impl Trees {
         let cut_short = self.cut_short(head);
         self.mark_landing(head, &cut_short, commit)?;
         let changed = self.changed_files(head, commit)?;
-        let all = changed.as_deref().unwrap_or_default();
-        let mut moved = self.try_forward(commit, all)?;
-        if moved.is_refusal() && changed.is_some() {
-            let mended = self.mend_checkout(all, &cut_short)?;
+        let mut moved = self.try_forward(commit, &changed)?;
+        if moved.is_refusal() {
+            let mended = self.mend_checkout(&changed, &cut_short)?;
             if !mended.is_nothing() {
-                moved = self.try_forward(commit, all)?;
+                moved = self.try_forward(commit, &changed)?;
             }
             if moved.answer.is_err() {
-                self.set_entries(mended.restored.iter().map(|(name, old)| (name, old)))?;
+                self.set_entries(mended.restored.iter().map(|(name, old)| (&**name, old)))?;
                 let removed = mended.removed.iter().filter(|(_, old)| old.is_some());
-                self.write_again(removed.map(|(name, _)| name.as_str()))?;
+                self.write_again(removed.map(|(name, _)| &**name))?;
             }
         }
         // Where something of an earlier one is in the way, it is told from a person's files later.
@@ -109,7 +109,7 @@ impl Trees {
         let staged = self.staged_files()?;
         let behind = |file: &&Changed| staged.get(&file.name) != file.new.as_ref();
         let behind: Vec<&Changed> = changed.iter().filter(behind).collect();
-        let there = self.files_as_git(behind.iter().map(|file| file.name.as_str()))?;
+        let there = self.files_as_git(behind.iter().map(|file| &*file.name))?;
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         for file in behind {
             let is_staged = staged.get(&file.name) == file.old.as_ref();
@@ -124,7 +124,7 @@ impl Trees {
                 Some(_) => return Ok(Mended::default()),
             }
         }
-        self.set_entries(restored.iter().map(|file| (&file.name, &file.new)))?;
+        self.set_entries(restored.iter().map(|file| (&*file.name, &file.new)))?;
         for file in &left {
             let path = self.user.dir.join(&file.name);
             fs_err::remove_file(path)?;
@@ -150,8 +150,8 @@ impl Trees {
         })
     }
 
-    /// What differs between two commits; none where a name is no text.
-    fn changed_files(&self, head: &str, commit: &str) -> Done<Option<Vec<Changed>>> {
+    /// What differs between two commits.
+    fn changed_files(&self, head: &str, commit: &str) -> Done<Vec<Changed>> {
         let raw = [
             "diff-tree",
             "-r",
@@ -161,55 +161,53 @@ impl Trees {
             head,
             commit,
         ];
-        let out = self.user.bytes(&raw)?;
-        let Ok(out) = String::from_utf8(out) else {
-            return Ok(None);
-        };
-        let mut parts = out.split('\0').filter(|part| !part.is_empty());
+        let mut parts = self.user.paths(&raw)?.into_iter();
         let mut changed = Vec::new();
         while let (Some(facts), Some(name)) = (parts.next(), parts.next()) {
+            let facts = facts.to_string_lossy();
             let facts: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
             let entry = |mode: usize, blob: usize| -> HalfLandedEntry {
                 let mode = facts.get(mode).filter(|mode| **mode != "000000")?;
                 Some(((*mode).to_owned(), (*facts.get(blob)?).to_owned()))
             };
             changed.push(Changed {
-                name: name.to_owned(),
+                name,
                 old: entry(0, 2),
                 new: entry(1, 3),
             });
         }
-        Ok(Some(changed))
+        Ok(changed)
     }
 
     /// The user's index.
-    pub(super) fn staged_files(&self) -> Done<HashMap<String, (String, String)>> {
-        let out = self.user.bytes(&["ls-files", "--stage", "-z"])?;
-        let out = String::from_utf8_lossy(&out);
-        let entry = |row: &str| {
-            let (facts, name) = row.split_once('\t')?;
+    pub(super) fn staged_files(&self) -> Done<HashMap<PathBuf, (String, String)>> {
+        let rows = self.user.paths(&["ls-files", "--stage", "-z"])?;
+        let entry = |row: PathBuf| {
+            let row = row.as_os_str().as_bytes();
+            let tab = row.iter().position(|byte| *byte == b'\t')?;
+            let facts = std::str::from_utf8(row.get(..tab)?).ok()?;
             let mut facts = facts.split(' ');
             let entry = (facts.next()?.to_owned(), facts.next()?.to_owned());
-            Some((name.to_owned(), entry))
+            let name = OsStr::from_bytes(row.get(tab + 1..)?);
+            Some((PathBuf::from(name), entry))
         };
-        Ok(out.split('\0').filter_map(entry).collect())
+        Ok(rows.into_iter().filter_map(entry).collect())
     }
 
     /// Files of the user's checkout as git would store them; those that are not there are left
     /// out, and those that git cannot be asked about have none.
     fn files_as_git<'n>(
         &self,
-        names: impl Iterator<Item = &'n str>,
-    ) -> Done<HashMap<String, HalfLandedEntry>> {
+        names: impl Iterator<Item = &'n Path>,
+    ) -> Done<HashMap<PathBuf, HalfLandedEntry>> {
         let (mut found, mut asked) = (HashMap::new(), Vec::new());
         for name in names {
             let Ok(meta) = self.user.dir.join(name).symlink_metadata() else {
                 continue;
             };
             found.insert(name.to_owned(), None);
-            let is_odd = name.starts_with('"') || name.contains(['\n', '\r']);
             // Links and folders are left to a person.
-            if meta.is_file() && !is_odd {
+            if meta.is_file() {
                 let mode = match meta.permissions().mode() & 0o100 {
                     0 => "100644",
                     _ => "100755",
@@ -217,20 +215,37 @@ impl Trees {
                 asked.push((name, mode));
             }
         }
-        if asked.is_empty() {
-            return Ok(found);
-        }
-        let input: String = asked.iter().map(|(name, _)| format!("{name}\n")).collect();
-        let blobs = self
-            .user
-            .fed(&["hash-object", "--stdin-paths"], input.as_bytes())?;
-        for ((name, mode), blob) in asked.into_iter().zip(blobs.lines()) {
-            found.insert(name.to_owned(), Some((mode.to_owned(), blob.to_owned())));
+        let names: Vec<&Path> = asked.iter().map(|(name, _)| *name).collect();
+        for ((name, mode), blob) in asked.iter().zip(self.blobs_of(&names)?) {
+            found.insert((*name).to_owned(), Some(((*mode).to_owned(), blob)));
         }
         Ok(found)
     }
 
-    fn is_part_of_any(&self, commits: &[String], name: &str) -> Done<bool> {
+    /// The objects that files of the user's checkout would be.
+    fn blobs_of(&self, names: &[&Path]) -> Done<Vec<String>> {
+        let is_line = |name: &&Path| {
+            let name = name.as_os_str().as_bytes();
+            !name.starts_with(b"\"") && !name.contains(&b'\n') && !name.contains(&b'\r')
+        };
+        let (lines, odd): (Vec<&Path>, Vec<&Path>) = names.iter().copied().partition(is_line);
+        let mut blobs = HashMap::new();
+        if !lines.is_empty() {
+            let input: Vec<&[u8]> = lines.iter().map(|name| name.as_os_str().as_bytes()).collect();
+            let input = [input.join(&b'\n'), b"\n".to_vec()].concat();
+            let told = self.user.fed(&["hash-object", "--stdin-paths"], &input)?;
+            let told = told.lines().map(str::to_owned);
+            blobs.extend(lines.into_iter().zip(told));
+        }
+        for name in odd {
+            let told = self.user.bytes_of(&["hash-object", "--"], name.as_os_str())?;
+            blobs.insert(name, String::from_utf8_lossy(&told).trim().to_owned());
+        }
+        let blob = |name: &&Path| blobs.remove(*name).unwrap_or_default();
+        Ok(names.iter().map(blob).collect())
+    }
+
+    fn is_part_of_any(&self, commits: &[String], name: &Path) -> Done<bool> {
         for commit in commits {
             if self.is_part_of(commit, name)? {
                 return Ok(true);
@@ -241,18 +256,19 @@ impl Trees {
 
     /// Whether a file of the user's checkout is the beginning of what a commit has there: all of
     /// it is in that commit.
-    pub(super) fn is_part_of(&self, commit: &str, name: &str) -> Done<bool> {
+    pub(super) fn is_part_of(&self, commit: &str, name: &Path) -> Done<bool> {
         let path = self.user.dir.join(name);
         let kind = fs_err::symlink_metadata(&path).map(|meta| meta.file_type());
-        let at = format!("{commit}:{name}");
+        let mut at = OsString::from(format!("{commit}:"));
+        at.push(name);
         Ok(match kind {
             Ok(kind) if kind.is_symlink() => {
-                let whole = self.user.bytes(&["cat-file", "blob", &at]);
+                let whole = self.user.bytes_of(&["cat-file", "blob"], &at);
                 let to = fs_err::read_link(&path)?;
                 whole.is_ok_and(|whole| whole == to.as_os_str().as_bytes())
             }
             Ok(kind) if kind.is_file() => {
-                let Ok(whole) = self.user.bytes(&["cat-file", "--filters", &at]) else {
+                let Ok(whole) = self.user.bytes_of(&["cat-file", "--filters"], &at) else {
                     return Ok(false);
                 };
                 read(&path)?.is_some_and(|part| whole.starts_with(&part))
@@ -264,22 +280,25 @@ impl Trees {
     /// Sets entries of the user's index; the files stay as they are.
     pub(super) fn set_entries<'e>(
         &self,
-        entries: impl Iterator<Item = (&'e String, &'e HalfLandedEntry)>,
+        entries: impl Iterator<Item = (&'e Path, &'e HalfLandedEntry)>,
     ) -> Done<()> {
         let head = self.user.commit_of("HEAD")?;
         let zero = "0".repeat(head.map_or(40, |head| head.len()));
-        let mut input = String::new();
+        let mut input = Vec::new();
         for (name, entry) in entries {
-            match entry {
-                Some((mode, blob)) => input.push_str(&format!("{mode} {blob}\t{name}\0")),
-                None => input.push_str(&format!("0 {zero}\t{name}\0")),
-            }
+            let (mode, blob) = match entry {
+                Some((mode, blob)) => (&**mode, &**blob),
+                None => ("0", &*zero),
+            };
+            input.extend_from_slice(format!("{mode} {blob}\t").as_bytes());
+            input.extend_from_slice(name.as_os_str().as_bytes());
+            input.push(0);
         }
         if input.is_empty() {
             return Ok(());
         }
         let args = ["update-index", "-z", "--index-info"];
-        self.user.fed(&args, input.as_bytes()).map(drop)
+        self.user.fed(&args, &input).map(drop)
     }
 }
 

@@ -12,6 +12,7 @@ use descartes_kernel::tasks::{FileNow, LandingFile, UndoLanding, git_reason};
 use descartes_text::units::plural;
 use nix::sys::statvfs::statvfs;
 
+use super::files::zero_ended;
 use super::half_landed::Changed;
 use super::{Done, GitError, Trees};
 use crate::tasks::git_error::GitErrorKind;
@@ -118,7 +119,7 @@ impl Trees {
         let mut stamps = Vec::new();
         for file in changed {
             stamps.push(self.stamp(file));
-            let folders = Path::new(&file.name).ancestors().skip(1);
+            let folders = file.name.ancestors().skip(1);
             let folders = folders.filter(|folder| !folder.as_os_str().is_empty());
             let missing = folders.take_while(|folder| !self.user.dir.join(folder).is_dir());
             no_folders.extend(missing.map(Path::to_owned));
@@ -158,7 +159,7 @@ impl Trees {
         let moved = touched.iter().map(|(file, _)| *file);
         let moved = moved
             .filter(|file| file.old != file.new && staged.get(&file.name) == file.new.as_ref());
-        self.set_entries(moved.map(|file| (&file.name, &file.old)))?;
+        self.set_entries(moved.map(|file| (&*file.name, &file.old)))?;
         let mut restored = Vec::new();
         for (file, was_there) in touched {
             let path = self.user.dir.join(&file.name);
@@ -176,7 +177,7 @@ impl Trees {
             };
             match decided.undo() {
                 UndoLanding::Keep | UndoLanding::NotOurs => {}
-                UndoLanding::Restore => restored.push(file.name.as_str()),
+                UndoLanding::Restore => restored.push(&*file.name),
                 UndoLanding::Remove => fs_err::remove_file(path)?,
             }
         }
@@ -188,13 +189,13 @@ impl Trees {
     }
 
     /// Writes files of the user's checkout as the index has them.
-    pub(super) fn write_again<'n>(&self, names: impl Iterator<Item = &'n str>) -> Done<()> {
-        let names: String = names.map(|name| format!("{name}\0")).collect();
+    pub(super) fn write_again<'n>(&self, names: impl Iterator<Item = &'n Path>) -> Done<()> {
+        let names = zero_ended("", names);
         if names.is_empty() {
             return Ok(());
         }
         let args = ["checkout-index", "--force", "-z", "--stdin"];
-        self.user.quiet_with(&args, names.as_bytes())?;
+        self.user.quiet_with(&args, &names)?;
         self.user.tidy(&["update-index", "-q", "--refresh"]);
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! happen, or by the next host where this one dies between.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use descartes_kernel::tasks::{
@@ -311,7 +311,8 @@ impl Trees {
         if !lines.is_empty() {
             fs_err::write(self.staged_mark(), lines)?;
         }
-        self.set_entries(statuses.new.iter().map(|new| (&new.path, &new.entry)))
+        let entries = statuses.new.iter();
+        self.set_entries(entries.map(|new| (Path::new(&new.path), &new.entry)))
     }
 
     /// Puts the entries back, unless the branch has them now.
@@ -335,7 +336,7 @@ impl Trees {
             }
             if is_staged()? && !in_branch()? {
                 let old = entry_in(&self.user, "HEAD", &new.path)?;
-                self.set_entries([(&new.path, &old)].into_iter())?;
+                self.set_entries([(Path::new(&new.path), &old)].into_iter())?;
             }
         }
         fs_err::remove_file(&mark).map_err(GitError::from)
