@@ -78,7 +78,7 @@ pub(super) fn path_of(printed: &[u8]) -> PathBuf {
 }
 
 /// Paths with a NUL after each.
-fn zero_ended_paths(out: &[u8]) -> Vec<PathBuf> {
+pub(super) fn zero_ended_paths(out: &[u8]) -> Vec<PathBuf> {
     let names = out.split(|byte| *byte == 0);
     let names = names.filter(|name| !name.is_empty());
     names
@@ -478,13 +478,8 @@ impl Repo {
     }
 
     /// Files with unresolved conflicts.
-    pub(super) fn unmerged(&self) -> Asked<Vec<String>> {
-        let index = self.index()?;
-        let files = index
-            .unmerged
-            .iter()
-            .map(|path| path.to_string_lossy().into_owned());
-        Ok(files.collect())
+    pub(super) fn unmerged(&self) -> Asked<Vec<PathBuf>> {
+        Ok(self.index()?.unmerged.clone())
     }
 
     /// Files that differ between HEAD and the index.

@@ -501,6 +501,8 @@ impl Integration {
         };
         if let Err(error) = merged {
             let files = self.control.unmerged()?;
+            let files = files.iter().map(|file| file.display().to_string());
+            let files = files.collect();
             self.check_out(trees, base)?;
             let message = error.to_string();
             return Ok(Squashed::Conflict { message, files });

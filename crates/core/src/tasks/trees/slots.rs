@@ -9,7 +9,7 @@ use super::files::{write_note, zero_ended};
 use super::rescue::Before;
 use super::unsaved::FROM_STDIN;
 use super::{Done, GitError, Trees};
-use crate::tasks::git::Repo;
+use crate::tasks::git::{Repo, zero_ended_paths};
 use crate::tasks::launch::file_name;
 use crate::tasks::place::{Finished, Proven, Ready, Work};
 use crate::tasks::shell::Shell;
@@ -181,7 +181,7 @@ impl Trees {
         };
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let mark = self.setup_mark(&name);
-        let listed = self.user.ask(&["ls-tree", "-r", commit])?;
+        let listed = self.user.ask(&["ls-tree", "-r", "-z", commit])?;
         let is_manifest = |line: &&str| {
             let path = line.split('\t').nth(1).unwrap_or("");
             let file = path.rsplit('/').next().unwrap_or("");
@@ -189,7 +189,7 @@ impl Trees {
                 || MANIFESTS.contains(&file)
                 || (file.starts_with("requirements") && file.ends_with(".txt"))
         };
-        let lines: Vec<&str> = listed.lines().filter(is_manifest).collect();
+        let lines: Vec<&str> = listed.split('\0').filter(is_manifest).collect();
         let due = format!("{setup}\n{}", lines.join("\n"));
         if fs_err::read_to_string(&mark).is_ok_and(|done| done == due) {
             return Ok(Ok(()));
@@ -370,7 +370,8 @@ impl Trees {
             return Err(error);
         }
         self.note_conflicts(work, &files)?;
-        let list: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
+        let list = files.iter().map(|file| format!("- {}", file.display()));
+        let list: Vec<String> = list.collect();
         Ok(Some(format!(
             "---\nMERGE CONFLICT: other work was merged in the meantime, and these files contain \
              conflict markers.\n\
@@ -488,18 +489,16 @@ impl Trees {
             .join(format!("{CONFLICTS}{}", file_name(&work.id)))
     }
 
-    fn note_conflicts(&self, work: &Work, files: &[String]) -> Done<()> {
+    fn note_conflicts(&self, work: &Work, files: &[PathBuf]) -> Done<()> {
         let mut all = self.noted_conflicts(work);
         all.extend(files.iter().cloned());
-        let text: Vec<&str> = all.iter().map(String::as_str).collect();
-        write_note(&self.conflict_mark(work), text.join("\0")).map_err(GitError::from)
+        let text = zero_ended("", all.iter().map(PathBuf::as_path));
+        write_note(&self.conflict_mark(work), text).map_err(GitError::from)
     }
 
-    fn noted_conflicts(&self, work: &Work) -> BTreeSet<String> {
+    fn noted_conflicts(&self, work: &Work) -> BTreeSet<PathBuf> {
         let text = fs_err::read(self.conflict_mark(work)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let names = text.split('\0').filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
+        zero_ended_paths(&text).into_iter().collect()
     }
 
     /// What an agent has to know of files that were in conflict, and still look like that: also
@@ -511,7 +510,7 @@ impl Trees {
             self.note_conflicts(work, &unmerged)?;
         }
         for file in self.noted_conflicts(work) {
-            let path = repo.dir.join(&file);
+            let (path, file) = (repo.dir.join(&file), file.display());
             // A link or nothing at all holds no markers.
             if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
                 continue;

@@ -155,19 +155,19 @@ impl Workplace for Trees {
             .iter()
             .map(|file| format!(":(exclude){file}"))
             .collect();
-        let mut args = vec!["diff", "--name-only", &range, "--", ":/"];
+        let mut args = vec!["diff", "--name-only", "-z", &range, "--", ":/"];
         args.extend(inside.iter().map(String::as_str));
         // Where the loop works in a folder of the repository, the patterns begin there.
         let here = self.user.within(&self.user.dir.join(&self.prefix));
-        Ok(here.ask(&args)?.lines().map(str::to_owned).collect())
+        Ok(names_in(&here.ask(&args)?).map(str::to_owned).collect())
     }
 
     fn delivered(&self, work: &Work) -> Option<String> {
         let theirs = format!("refs/heads/{}", self.branch_of(work));
         let range = format!("{}...{theirs}", self.merged().ok()?);
         self.user.commit_of(&theirs).ok()??;
-        let out = self.user.ask(&["diff", "--name-only", &range]).ok()?;
-        let files: Vec<&str> = out.lines().collect();
+        let out = self.user.ask(&["diff", "--name-only", "-z", &range]).ok()?;
+        let files: Vec<&str> = names_in(&out).collect();
         let named = files.iter().take(TOLD_FILES).copied();
         let named: Vec<&str> = named.collect();
         let more = files.len() - named.len();
@@ -322,4 +322,9 @@ impl Workplace for Trees {
         drop(fs_err::remove_dir(&self.folder));
         closed
     }
+}
+
+/// Names that a call lists with a NUL after each, for people: otherwise git writes `ä` as `\303\244`.
+fn names_in(listed: &str) -> impl Iterator<Item = &str> {
+    listed.split('\0').filter(|name| !name.is_empty())
 }
