@@ -276,7 +276,9 @@ fn a_host_that_could_not_go_on_fails_no_task_and_takes_back_no_proof() {
         if iterations == 1 {
             sim.attempt(1, &facts(0, false), true, Gate::Red);
         }
-        sim.append(Event::LoopFinished { reason: full(IterativeExitReason::Running) });
+        sim.append(Event::LoopFinished {
+            reason: full(IterativeExitReason::Running),
+        });
         assert_eq!(attempt_end(&sim.0, 1), AttemptEnd::Interrupted);
     }
 }

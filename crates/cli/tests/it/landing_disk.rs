@@ -1,5 +1,9 @@
 //! A landing that fails in the middle, as on a full disk, leaves a person's checkout as it was.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+
 use descartes_testkit::World;
 
 use crate::landing::{tasks, with_agent};
@@ -10,7 +14,11 @@ use crate::task_common::{run, said};
 const FULL: &str = "error: No space left on device";
 const SCRIPT: &str =
     "echo new > base; echo new > lost; rm gone; mkdir -p new/dir; echo x > new/dir/file
-ln -s base link; head -c 300000 /dev/zero > large; head -c 300000 /dev/zero > changed";
+ln -s base link; head -c 300000 /dev/zero > large; head -c 300000 /dev/zero > changed
+echo new > \"$(printf 'odd\\n\\377')\"; echo new > '\"quoted'
+rm -r a-*; for n in a-file a-link; do mkdir $n; echo new > $n/x; done; echo new > a-folder";
+/// A name that is no text and has two lines.
+const ODD: &[u8] = b"odd\n\xff";
 
 /// A person's checkout with changes of their own.
 fn project() -> World {
@@ -18,6 +26,14 @@ fn project() -> World {
     for name in ["base", "lost", "gone", "kept", "changed"] {
         world.write(name, "old\n");
     }
+    std::fs::write(world.project().join(OsStr::from_bytes(ODD)), "old\n").unwrap();
+    // A file and a link become folders, and a folder a file.
+    world.write("a-file", "old\n");
+    world.write("a-folder/x", "old\n");
+    world.write("a-folder/y", "old\n");
+    std::fs::create_dir(world.root().join("elsewhere")).unwrap();
+    std::fs::write(world.root().join("elsewhere/x"), "theirs\n").unwrap();
+    symlink("../elsewhere", world.path("a-link")).unwrap();
     world.git(["add", "."]);
     world.git(["commit", "-qm", "files"]);
     world.write("kept", "mine\n");
@@ -55,6 +71,10 @@ fn status(world: &World) -> String {
     ])
 }
 
+fn odd(world: &World) -> String {
+    std::fs::read_to_string(world.project().join(OsStr::from_bytes(ODD))).unwrap()
+}
+
 #[track_caller]
 fn assert_landed(world: &World, why: &str) {
     assert_eq!(status(world).trim(), "M kept\n?? mine", "{why}");
@@ -65,9 +85,15 @@ fn assert_landed(world: &World, why: &str) {
         ("link", "new\n"),
         ("kept", "mine\n"),
         ("mine", "mine\n"),
+        ("\"quoted", "new\n"),
+        ("a-file/x", "new\n"),
+        ("a-link/x", "new\n"),
+        ("a-folder", "new\n"),
+        ("../elsewhere/x", "theirs\n"),
     ] {
         assert_eq!(world.read(name), text, "{name}: {why}");
     }
+    assert_eq!(odd(world), "new\n", "{why}");
     let sizes = ["large", "changed"].map(|name| world.read(name).len());
     assert_eq!(sizes, [300_000; 2], "{why}");
     assert!(!world.has("gone"), "{why}");
@@ -96,7 +122,12 @@ fn a_landing_that_fails_halfway_leaves_the_checkout_as_it_was_and_lands_later() 
         assert_eq!(world.git(["rev-parse", "HEAD"]), head);
         assert_eq!(world.git(["diff", "--cached", "--name-only"]), "", "{done}");
         assert!(!world.has("new") && !world.has("lost"), "{done}");
-        assert_eq!(world.read("changed"), "old\n");
+        assert_eq!(
+            (world.read("changed"), odd(&world)),
+            ("old\n".into(), "old\n".into())
+        );
+        assert_eq!(world.read("a-folder/y"), "old\n");
+        assert!(world.path("a-link").is_symlink(), "{done}");
         // Still full: the same once more, and nothing is lost.
         run(&world, &["work", "land"]).assert_code(code);
         assert_eq!(status(&world), before);
@@ -129,5 +160,57 @@ printf '%s\\n' \"$refs\" | $real \"$@\"; exit $?;;",
         landed.assert_code(0);
         assert!(!said(&landed).contains("local changes"), "{landed}");
         assert_landed(&world, &landed.to_string());
+    }
+}
+
+/// The fast-forward is killed when it comes to the file `m`: what is deleted is gone, files before `m`
+/// are written, and others are not.
+#[test]
+fn a_killed_landing_that_turns_files_into_folders_is_finished() {
+    let world = project();
+    let kills = format!(
+        "#!/bin/sh\ncat > {1}/m\nif [ \"$PWD\" = {0} ] && [ ! -e {1}/killed ]; then touch {1}/killed\n\
+         printf 'ne' > {0}/a-file/x; echo mine > {0}/a-link/mine; rm -f {0}/.git/index.lock; kill -9 $PPID; fi\ncat {1}/m\n",
+        world.project().display(),
+        world.state().display()
+    );
+    let kills = world.program("smudge", &kills);
+    world.write(".gitattributes", "m filter=kills\n");
+    world.git(["config", "filter.kills.smudge", kills.to_str().unwrap()]);
+    for (name, to) in [("b-link", "old"), ("z-link", "old")] {
+        symlink(to, world.path(name)).unwrap();
+    }
+    world.write("b-folder/x", "old\n");
+    world.write("z-folder/x", "old\n");
+    world.write("z-file", "old\n");
+    world.git(["add", ".gitattributes", "b-*", "z-*"]);
+    world.git(["commit", "-qm", "more files"]);
+    let script = format!(
+        "{SCRIPT}\necho new > m; rm -r b-* z-*; for n in b z; do ln -s new $n-link; done
+ln -s ../elsewhere b-folder; echo new > z-folder; mkdir z-file; echo new > z-file/x"
+    );
+    let done = with_agent(&world, &script, &["--verify", "true"]);
+    done.assert_code(6);
+    assert!(world.state().join("killed").exists(), "{done}");
+    // What a person put there in between is in the way, and stays.
+    run(&world, &["work", "land"]).assert_code(6);
+    assert_eq!(world.read("a-link/mine"), "mine\n", "{done}");
+    std::fs::remove_file(world.path("a-link/mine")).unwrap();
+    let landed = run(&world, &["work", "land"]);
+    landed.assert_code(0);
+    assert_landed(&world, &landed.to_string());
+    for (name, to) in [
+        ("b-link", "new"),
+        ("z-link", "new"),
+        ("b-folder", "../elsewhere"),
+    ] {
+        assert_eq!(
+            std::fs::read_link(world.path(name)).unwrap(),
+            OsStr::new(to),
+            "{landed}"
+        );
+    }
+    for name in ["z-folder", "z-file/x"] {
+        assert_eq!(world.read(name), "new\n", "{landed}");
     }
 }

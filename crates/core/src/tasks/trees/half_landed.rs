@@ -5,18 +5,16 @@
 //! back. Nothing is changed in the user's tree but that: where every file in the way is such, the
 //! index is told, and what is half written goes.
 
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::tasks::{CommitEntry, HalfLandedFile, LeftFile, MendLanding};
 use descartes_text::units::plural;
 
+use super::checkout_files::{CheckoutFile, HalfLandedEntry};
 use super::{Done, GitError, Trees};
-
-/// Mode and object of a file, as git has it; none where it has none.
-pub(super) type HalfLandedEntry = Option<(String, String)>;
 
 /// A file that a fast-forward changes. Names are of any bytes, as git has them.
 pub(super) struct Changed {
@@ -110,24 +108,36 @@ impl Trees {
         let behind = |file: &&Changed| staged.get(&file.name) != file.new.as_ref();
         let behind: Vec<&Changed> = changed.iter().filter(behind).collect();
         let there = self.files_as_git(behind.iter().map(|file| &*file.name))?;
+        let old = changed.iter().filter(|file| file.old.is_some());
+        let folders: HashSet<&Path> = old.flat_map(|file| file.name.ancestors().skip(1)).collect();
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         for file in behind {
-            let is_staged = staged.get(&file.name) == file.old.as_ref();
-            match there.get(&file.name) {
-                None | Some(Some(_)) if !is_staged => return Ok(Mended::default()),
-                None => {}
-                Some(Some(found)) if file.new.as_ref() == Some(found) => restored.push(file),
-                Some(Some(found)) if file.old.as_ref() == Some(found) => {}
-                Some(_) if is_staged && self.is_part_of_any(cut_short, &file.name)? => {
-                    left.push(file);
-                }
-                Some(_) => return Ok(Mended::default()),
+            let now = match there.get(&file.name) {
+                None => LeftFile::Nothing,
+                Some(CheckoutFile::Folder) => LeftFile::Folder,
+                Some(found) if file.new.as_ref().is_some_and(|new| found.is(new)) => LeftFile::New,
+                Some(found) if file.old.as_ref().is_some_and(|old| found.is(old)) => LeftFile::Old,
+                Some(_) if self.is_part_of_any(cut_short, &file.name)? => LeftFile::Part,
+                Some(_) => LeftFile::Other,
+            };
+            let half = HalfLandedFile {
+                is_staged_old: staged.get(&file.name) == file.old.as_ref(),
+                old: kind_of(&file.old),
+                new: kind_of(&file.new),
+                was_folder: folders.contains(&*file.name),
+                is_after_cut: !cut_short.is_empty(),
+                now,
+            };
+            match half.mend() {
+                MendLanding::Keep => {}
+                MendLanding::Stage => restored.push(file),
+                MendLanding::Rewrite => left.push(file),
+                MendLanding::Refuse => return Ok(Mended::default()),
             }
         }
         self.set_entries(restored.iter().map(|file| (&*file.name, &file.new)))?;
         for file in &left {
-            let path = self.user.dir.join(&file.name);
-            fs_err::remove_file(path)?;
+            self.remove_at(&file.name)?;
         }
         if !restored.is_empty() {
             self.user.locks.tell(format!(
@@ -194,57 +204,6 @@ impl Trees {
         Ok(rows.into_iter().filter_map(entry).collect())
     }
 
-    /// Files of the user's checkout as git would store them; those that are not there are left
-    /// out, and those that git cannot be asked about have none.
-    fn files_as_git<'n>(
-        &self,
-        names: impl Iterator<Item = &'n Path>,
-    ) -> Done<HashMap<PathBuf, HalfLandedEntry>> {
-        let (mut found, mut asked) = (HashMap::new(), Vec::new());
-        for name in names {
-            let Ok(meta) = self.user.dir.join(name).symlink_metadata() else {
-                continue;
-            };
-            found.insert(name.to_owned(), None);
-            // Links and folders are left to a person.
-            if meta.is_file() {
-                let mode = match meta.permissions().mode() & 0o100 {
-                    0 => "100644",
-                    _ => "100755",
-                };
-                asked.push((name, mode));
-            }
-        }
-        let names: Vec<&Path> = asked.iter().map(|(name, _)| *name).collect();
-        for ((name, mode), blob) in asked.iter().zip(self.blobs_of(&names)?) {
-            found.insert((*name).to_owned(), Some(((*mode).to_owned(), blob)));
-        }
-        Ok(found)
-    }
-
-    /// The objects that files of the user's checkout would be.
-    fn blobs_of(&self, names: &[&Path]) -> Done<Vec<String>> {
-        let is_line = |name: &&Path| {
-            let name = name.as_os_str().as_bytes();
-            !name.starts_with(b"\"") && !name.contains(&b'\n') && !name.contains(&b'\r')
-        };
-        let (lines, odd): (Vec<&Path>, Vec<&Path>) = names.iter().copied().partition(is_line);
-        let mut blobs = HashMap::new();
-        if !lines.is_empty() {
-            let input: Vec<&[u8]> = lines.iter().map(|name| name.as_os_str().as_bytes()).collect();
-            let input = [input.join(&b'\n'), b"\n".to_vec()].concat();
-            let told = self.user.fed(&["hash-object", "--stdin-paths"], &input)?;
-            let told = told.lines().map(str::to_owned);
-            blobs.extend(lines.into_iter().zip(told));
-        }
-        for name in odd {
-            let told = self.user.bytes_of(&["hash-object", "--"], name.as_os_str())?;
-            blobs.insert(name, String::from_utf8_lossy(&told).trim().to_owned());
-        }
-        let blob = |name: &&Path| blobs.remove(*name).unwrap_or_default();
-        Ok(names.iter().map(blob).collect())
-    }
-
     fn is_part_of_any(&self, commits: &[String], name: &Path) -> Done<bool> {
         for commit in commits {
             if self.is_part_of(commit, name)? {
@@ -252,29 +211,6 @@ impl Trees {
             }
         }
         Ok(false)
-    }
-
-    /// Whether a file of the user's checkout is the beginning of what a commit has there: all of
-    /// it is in that commit.
-    pub(super) fn is_part_of(&self, commit: &str, name: &Path) -> Done<bool> {
-        let path = self.user.dir.join(name);
-        let kind = fs_err::symlink_metadata(&path).map(|meta| meta.file_type());
-        let mut at = OsString::from(format!("{commit}:"));
-        at.push(name);
-        Ok(match kind {
-            Ok(kind) if kind.is_symlink() => {
-                let whole = self.user.bytes_of(&["cat-file", "blob"], &at);
-                let to = fs_err::read_link(&path)?;
-                whole.is_ok_and(|whole| whole == to.as_os_str().as_bytes())
-            }
-            Ok(kind) if kind.is_file() => {
-                let Ok(whole) = self.user.bytes_of(&["cat-file", "--filters"], &at) else {
-                    return Ok(false);
-                };
-                read(&path)?.is_some_and(|part| whole.starts_with(&part))
-            }
-            _ => false,
-        })
     }
 
     /// Sets entries of the user's index; the files stay as they are.
@@ -302,10 +238,10 @@ impl Trees {
     }
 }
 
-fn read(path: &Path) -> Done<Option<Vec<u8>>> {
-    match fs_err::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
+fn kind_of(entry: &HalfLandedEntry) -> CommitEntry {
+    match entry {
+        None => CommitEntry::Nothing,
+        Some((mode, _)) if mode == "160000" => CommitEntry::Submodule,
+        Some(_) => CommitEntry::File,
     }
 }

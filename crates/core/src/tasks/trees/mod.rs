@@ -9,6 +9,7 @@
 //! same step again.
 
 mod beginning;
+mod checkout_files;
 mod files;
 mod half_landed;
 mod integration;

@@ -121,14 +121,14 @@ impl Trees {
             stamps.push(self.stamp(file));
             let folders = file.name.ancestors().skip(1);
             let folders = folders.filter(|folder| !folder.as_os_str().is_empty());
-            let missing = folders.take_while(|folder| !self.user.dir.join(folder).is_dir());
+            let missing = folders.take_while(|folder| !self.is_folder(folder));
             no_folders.extend(missing.map(Path::to_owned));
         }
         FilesBefore { stamps, no_folders }
     }
 
     fn stamp(&self, file: &Changed) -> Option<Stamp> {
-        let meta = self.user.dir.join(&file.name).symlink_metadata().ok()?;
+        let meta = self.look_at(&file.name)?;
         (!meta.is_dir()).then(|| Stamp::of(&meta))
     }
 
@@ -145,7 +145,8 @@ impl Trees {
             return PutBack::Nothing;
         }
         match self.undo(&touched, before, commit) {
-            Ok(()) => PutBack::Whole,
+            Ok(0) => PutBack::Whole,
+            Ok(left) => PutBack::Left(left),
             Err(error) => {
                 error.log("undoing a fast-forward");
                 PutBack::Left(touched.len())
@@ -153,7 +154,13 @@ impl Trees {
         }
     }
 
-    fn undo(&self, touched: &[(&Changed, bool)], before: &FilesBefore, commit: &str) -> Done<()> {
+    /// Tells how many files cannot be written again, since somebody put something else there.
+    fn undo(
+        &self,
+        touched: &[(&Changed, bool)],
+        before: &FilesBefore,
+        commit: &str,
+    ) -> Done<usize> {
         // An index that was written is of the new commit: before its files go, it must be the old.
         let staged = self.staged_files()?;
         let moved = touched.iter().map(|(file, _)| *file);
@@ -162,12 +169,11 @@ impl Trees {
         self.set_entries(moved.map(|file| (&*file.name, &file.old)))?;
         let mut restored = Vec::new();
         for (file, was_there) in touched {
-            let path = self.user.dir.join(&file.name);
-            let now = match path.symlink_metadata() {
-                Ok(meta) if meta.is_dir() => FileNow::Nothing,
-                Err(_) => FileNow::Nothing,
-                Ok(_) if self.is_part_of(commit, &file.name)? => FileNow::Work,
-                Ok(_) => FileNow::Other,
+            let now = match self.look_at(&file.name) {
+                Some(meta) if meta.is_dir() => FileNow::Nothing,
+                None => FileNow::Nothing,
+                Some(_) if self.is_part_of(commit, &file.name)? => FileNow::Work,
+                Some(_) => FileNow::Other,
             };
             let decided = LandingFile {
                 is_tracked: file.old.is_some(),
@@ -178,14 +184,18 @@ impl Trees {
             match decided.undo() {
                 UndoLanding::Keep | UndoLanding::NotOurs => {}
                 UndoLanding::Restore => restored.push(&*file.name),
-                UndoLanding::Remove => fs_err::remove_file(path)?,
+                UndoLanding::Remove => self.remove_at(&file.name)?,
             }
         }
         // Those within first. One that somebody put a file into stays.
         for folder in before.no_folders.iter().rev() {
-            drop(fs_err::remove_dir(self.user.dir.join(folder)));
+            self.remove_empty(folder);
         }
-        self.write_again(restored.into_iter())
+        let touched = restored.len();
+        restored.retain(|name| self.is_free(name));
+        let left = touched - restored.len();
+        self.write_again(restored.into_iter())?;
+        Ok(left)
     }
 
     /// Writes files of the user's checkout as the index has them.

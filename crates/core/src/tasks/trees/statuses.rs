@@ -17,7 +17,7 @@ use descartes_plans::lists::ListFormat;
 use descartes_text::units::plural;
 use jiff::Timestamp;
 
-use super::half_landed::HalfLandedEntry;
+use super::checkout_files::HalfLandedEntry;
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::lists::{config_of, read_list};
