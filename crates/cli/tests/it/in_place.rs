@@ -1,13 +1,10 @@
 //! Task loops in the user's own tree: what a task proved stays proven, whatever later agents do to
 //! the tree, and waves land on the branch that the loop began on.
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use descartes_testkit::{World, eventually};
+use descartes_testkit::World;
 
 use crate::landing::{tasks, with_agent};
-use crate::task_common::{graph, run, said};
+use crate::task_common::{graph, kill_when_held, run, said};
 
 /// Task 1 makes a file and changes another.
 const FIRST: &str = "[ $DESCARTES_TASK_ID = 1 ] && echo more >> base";
@@ -169,28 +166,13 @@ fn agents_that_commit_in_place_are_fine() {
 #[test]
 fn work_that_an_agent_took_back_before_its_host_was_killed_is_put_back_at_the_resume() {
     let world = project(2);
-    let agent = world.state().join("agent.sh");
-    std::fs::create_dir_all(world.state()).unwrap();
     let held = world.root().join("held");
     let script = format!(
         "{FIRST}\n[ $DESCARTES_TASK_ID = 2 ] && {{ git clean -fdq; git checkout -q .\n\
-         [ -e {held} ] || {{ echo x > {held}; exec sleep 1000; }}; }}\n{WORK}\n\
-         echo '<promise>COMPLETE</promise>'\n",
+         [ -e {held} ] || {{ echo x > {held}; exec sleep 1000; }}; }}\n{WORK}",
         held = held.display(),
     );
-    std::fs::write(&agent, script).unwrap();
-    let agent = format!("sh {}", agent.display());
-    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
-    let flags = ["--in-place", "--verify", "true"];
-    let mut host = world.descartes([&words[..], &flags].concat());
-    let mut host = host
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("the second task", Duration::from_secs(60), || held.exists());
-    host.kill().unwrap();
-    host.wait().unwrap();
+    kill_when_held(&world, &script, &["--in-place"], &held);
     assert!(!world.has("work-1"));
     let done = run(&world, &["loop", "resume"]);
     done.assert_code(0);

@@ -1,38 +1,22 @@
 //! Refs of a task loop that somebody deleted while no host ran: merged work that has not landed is
 //! found again by what the journal knows, or done again.
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use descartes_testkit::{World, eventually};
+use descartes_testkit::World;
 
 use crate::landing::tasks;
-use crate::task_common::{run, said};
+use crate::task_common::{kill_when_held, run, said};
 
 /// Task 1 is merged, task 2 is at work, and its host is killed.
 fn killed() -> World {
     let world = tasks(2);
     let held = world.root().join("held");
-    let agent = world.root().join("agent.sh");
     let script = format!(
         "[ $DESCARTES_TASK_ID = 2 ] && [ ! -e {held} ] && {{ echo x > {held}; exec sleep 1000; }}\n\
-         echo $DESCARTES_TASK_ID >> {root}/runs\necho x > work-$DESCARTES_TASK_ID\n\
-         echo '<promise>COMPLETE</promise>'\n",
+         echo $DESCARTES_TASK_ID >> {root}/runs\necho x > work-$DESCARTES_TASK_ID",
         held = held.display(),
         root = world.root().display(),
     );
-    std::fs::write(&agent, script).unwrap();
-    let agent = format!("sh {}", agent.display());
-    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
-    let mut host = world.descartes([&words[..], &["--verify", "true"]].concat());
-    let mut host = host
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("the second task", Duration::from_secs(60), || held.exists());
-    host.kill().unwrap();
-    host.wait().unwrap();
+    kill_when_held(&world, &script, &[], &held);
     world
 }
 

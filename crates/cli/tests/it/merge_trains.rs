@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
-use std::time::Duration;
 
-use descartes_testkit::{World, eventually};
+use descartes_testkit::World;
 
 use crate::landing::{tasks, with_agent};
-use crate::task_common::{repository, roadmap, run, said, statuses};
-
-const SOON: Duration = Duration::from_secs(60);
+use crate::task_common::{kill_when, repository, roadmap, run, said, statuses};
 
 /// Where agents and gates of a test write what they do.
 struct Log<'w>(&'w World);
@@ -137,15 +133,10 @@ fn a_host_killed_while_a_train_is_verified_loses_nothing() {
     let command = command.display().to_string();
     let words = ["loop", "start", "--scud-tag", "auth", "--command", &command];
     let flags = ["--verify", &gate, "--parallel", "6"];
-    let mut host = world.descartes([&words[..], &flags].concat());
-    let mut host = host
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("a train is verified", SOON, || log.gate_runs() >= 2);
-    host.kill().unwrap();
-    host.wait().unwrap();
+    let words = [&words[..], &flags].concat();
+    kill_when(&world, &words, "a train is verified", || {
+        log.gate_runs() >= 2
+    });
     fs::write(&go, "").unwrap();
     run(&world, &["loop", "resume"]).assert_code(0);
     assert_eq!(log.agent_runs(), once_each(6), "no attempt is made again");

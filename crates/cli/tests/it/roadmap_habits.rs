@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use descartes_testkit::{World, eventually};
 
-use crate::task_common::{left, repository, roadmap, run, said};
+use crate::task_common::{kill_when, left, repository, roadmap, run, said};
 
 fn project(tasks: &str) -> World {
     let text = format!("# Roadmap: Habits\n\n## Tasks\n{tasks}");
@@ -127,14 +127,9 @@ fn a_killed_host_leaves_no_agent_and_is_resumed() {
         unless-file ../../../go hang\nwrite ${DESCARTES_TASK_ID}.txt x";
     let agent = world.agent(script);
     let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
-    let mut command = world.descartes(words);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut host = command.spawn().unwrap();
-    eventually("an agent works", Duration::from_secs(60), || {
+    kill_when(&world, &words, "an agent works", || {
         world.state().join("begun").exists()
     });
-    host.kill().unwrap();
-    host.wait().unwrap();
     eventually("its agent is gone", Duration::from_secs(60), || {
         world.processes().is_empty()
     });
@@ -156,16 +151,9 @@ fn a_tick_that_was_lost_with_its_host_is_made_up_for_and_nothing_is_done_twice()
         if-file b.txt unless-file ../../../go hang";
     let agent = world.agent(script);
     let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
-    let mut command = world.descartes(words);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut host = command.spawn().unwrap();
-    eventually(
-        "the second task is at work",
-        Duration::from_secs(60),
-        || world.state().join("begun-b").exists(),
-    );
-    host.kill().unwrap();
-    host.wait().unwrap();
+    kill_when(&world, &words, "the second task is at work", || {
+        world.state().join("begun-b").exists()
+    });
     eventually("its agent is gone", Duration::from_secs(60), || {
         world.processes().is_empty()
     });

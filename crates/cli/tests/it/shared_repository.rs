@@ -1,14 +1,11 @@
 //! What agents do to git itself: named pipes that it would wait for, and settings of the repository
 //! that keep it from working in the user's checkout.
 
-use std::process::Stdio;
 use std::time::Duration;
-
-use descartes_testkit::eventually;
 
 use crate::common::start_command;
 use crate::landing::{tasks, with_agent};
-use crate::task_common::{run, said};
+use crate::task_common::{kill_when_held, run, said};
 
 const WORK: &str = "echo x > work-$DESCARTES_TASK_ID";
 
@@ -39,24 +36,11 @@ fn a_named_pipe_that_git_would_wait_for_goes_back_to_its_agent() {
 fn a_named_pipe_of_an_agent_whose_host_was_killed_holds_nobody_up() {
     let world = tasks(1);
     let held = world.root().join("held");
-    let agent = world.root().join("agent.sh");
     let script = format!(
-        "[ -e {held} ] || {{ mkfifo .gitignore; touch {held}; exec sleep 1000; }}\n{WORK}\n\
-         echo '<promise>COMPLETE</promise>'\n",
+        "[ -e {held} ] || {{ mkfifo .gitignore; touch {held}; exec sleep 1000; }}\n{WORK}",
         held = held.display(),
     );
-    std::fs::write(&agent, script).unwrap();
-    let agent = format!("sh {}", agent.display());
-    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
-    let mut host = world.descartes([&words[..], &["--verify", "true"]].concat());
-    let mut host = host
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("the agent", Duration::from_secs(60), || held.exists());
-    host.kill().unwrap();
-    host.wait().unwrap();
+    kill_when_held(&world, &script, &[], &held);
     let done = run(&world, &["loop", "resume"]);
     done.assert_code(0);
     assert_eq!(world.git(["show", "main:work-1"]), "x", "{done}");

@@ -1,9 +1,11 @@
 //! What the tests of task loops share.
 
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
-use descartes_testkit::World;
 use descartes_testkit::world::Finished;
+use descartes_testkit::{World, eventually};
 
 /// Writes a file of the task's own, and claims.
 pub const WORKS: &str = "write work-${DESCARTES_TASK_ID} x ;; promise";
@@ -32,6 +34,30 @@ pub fn scud_project(tasks: impl AsRef<[u8]>) -> World {
 #[track_caller]
 pub fn run(world: &World, words: &[&str]) -> Finished {
     world.run_within(world.descartes(words), Duration::from_secs(180))
+}
+
+/// Runs descartes until this is so, and kills it then.
+#[track_caller]
+pub fn kill_when(world: &World, words: &[&str], what: &str, is_so: impl FnMut() -> bool) {
+    let mut host = world.descartes(words);
+    let host = host.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut host = host.spawn().unwrap();
+    eventually(what, Duration::from_secs(60), is_so);
+    host.kill().unwrap();
+    host.wait().unwrap();
+}
+
+/// Runs the tag `auth` with a shell script for an agent, which claims when it ends, and kills the host
+/// once there is this file.
+#[track_caller]
+pub fn kill_when_held(world: &World, script: &str, flags: &[&str], held: &Path) {
+    let agent = world.root().join("agent.sh");
+    let script = format!("{script}\necho '<promise>COMPLETE</promise>'\n");
+    std::fs::write(&agent, script).unwrap();
+    let agent = format!("sh {}", agent.display());
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let words = [&words[..], &["--verify", "true"], flags].concat();
+    kill_when(world, &words, "an agent is held", || held.exists());
 }
 
 /// Runs the tag `auth` with an agent of this script.
