@@ -6,7 +6,6 @@ const NAMED: usize = 5;
 /// Why git refused: its error with the files that it names, without hints.
 pub fn git_reason(words: &str) -> String {
     let lines: Vec<&str> = words.lines().collect();
-    let is_error = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
     let Some(at) = lines.iter().position(is_error) else {
         let mut plain = lines.iter().map(|line| line.trim());
         let first = plain.find(|line| !line.is_empty() && !line.starts_with("hint:"));
@@ -29,6 +28,44 @@ pub fn git_reason(words: &str) -> String {
             format!("{} {list}", head.trim_end())
         }
     }
+}
+
+/// What git says behind or before the reason when it refuses a merge or a commit.
+const MERGE_NOISE: [&str; 6] = [
+    "hint: ",
+    "Merge with strategy ",
+    "Squash commit -- not updating HEAD",
+    "Automatic merge went well; stopped",
+    "Please commit your changes or stash them before you",
+    "Please move or remove them before you",
+];
+
+/// The last line of a text that tells something: behind its reason git says what it always says.
+pub fn telling_line(words: &str) -> &str {
+    let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_noise = |line: &&str| {
+        matches!(*line, "Aborting" | "hint:" | CUT)
+            || MERGE_NOISE.iter().any(|noise| line.starts_with(noise))
+    };
+    let telling = lines.clone().rfind(|line| !is_noise(line));
+    telling.or_else(|| lines.clone().next_back()).unwrap_or("")
+}
+
+/// Why there is no commit, in one line: git's error with the files that it names. Where git told none, a
+/// hook or a gate refused, and the last of its words tells why.
+pub fn commit_reason(words: &str) -> String {
+    // A call that failed is named before its words.
+    let said = words.split_once(" failed: ");
+    let said = said.filter(|(call, _)| call.starts_with("git ") && !call.contains('\n'));
+    let said = said.map_or(words, |(_, said)| said);
+    match said.lines().any(|line| is_error(&line)) {
+        true => git_reason(said),
+        false => telling_line(words).to_owned(),
+    }
+}
+
+fn is_error(line: &&str) -> bool {
+    line.starts_with("error: ") || line.starts_with("fatal: ")
 }
 
 /// What ssh and git say besides the reason when another repository does not answer or refuses.
@@ -223,6 +260,44 @@ mod tests {
         ];
         for (words, free, full) in table {
             assert_eq!(is_disk_full(words, free), full, "{words} {free:?}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_failed_is_told_by_its_cause() {
+        let overwritten = "error: Your local changes to the following files would be overwritten by \
+                           merge:\n\ta\nPlease commit your changes or stash them before you merge.\n\
+                           Aborting\nMerge with strategy ort failed.";
+        let table = [
+            (
+                overwritten,
+                "Your local changes to the following files would be overwritten by merge: a",
+            ),
+            (
+                "git merge failed: fatal: refusing to merge unrelated histories",
+                "refusing to merge unrelated histories",
+            ),
+            (
+                "git commit failed: error: insufficient permission for adding an object\n\
+                 error: insufficient permission\nfatal: updating files failed",
+                "insufficient permission for adding an object",
+            ),
+            // A hook's words.
+            (
+                "git commit failed: ruff\nchecking\n2 files would be reformatted\n",
+                "2 files would be reformatted",
+            ),
+            ("the hook says no\nAborting\n", "the hook says no"),
+            (
+                "git commit failed: exit code 1",
+                "git commit failed: exit code 1",
+            ),
+            ("git was killed", "git was killed"),
+            ("Aborting", "Aborting"),
+            ("", ""),
+        ];
+        for (words, reason) in table {
+            assert_eq!(commit_reason(words), reason);
         }
     }
 

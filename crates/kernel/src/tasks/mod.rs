@@ -27,7 +27,9 @@ pub use attempt_config::{
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
 pub use file_wait::TaskKeeper;
-pub use git_words::{git_reason, is_disk_full, overwritten, remote_reason, stash_branch};
+pub use git_words::{
+    commit_reason, git_reason, is_disk_full, overwritten, remote_reason, stash_branch, telling_line,
+};
 pub use keeper_call::{Hurry, KeeperCall};
 pub use landing_branch::other_branch;
 pub use mend_landing::{CommitEntry, HalfLandedFile, LeftFile, MendLanding};

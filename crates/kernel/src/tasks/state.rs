@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::git_words::{commit_reason, telling_line};
 use crate::field_change::FieldChange;
 use crate::fleet::{KnownOffer, LimitedLogin, add_limit};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
@@ -725,10 +726,6 @@ impl TasksState {
 impl BlockReason {
     /// In words, in one line.
     pub fn describe(&self) -> String {
-        let line = |text: &str| {
-            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            lines.next_back().unwrap_or("").to_owned()
-        };
         match self {
             Self::Attempts { last, made, limit } => {
                 let what = last.kind.describe();
@@ -736,14 +733,14 @@ impl BlockReason {
                     0 => String::new(),
                     limit => format!("{made} of {limit} attempts used: "),
                 };
-                match line(&last.text) {
+                match telling_line(&last.text) {
                     text if text.is_empty() => format!("{count}{what}"),
                     text => format!("{count}{what}: {text}"),
                 }
             }
-            Self::Agent { message } => format!("the agent gave up: {}", line(message)),
+            Self::Agent { message } => format!("the agent gave up: {}", telling_line(message)),
             Self::Limit { message } => message.clone(),
-            Self::Commit { message } => format!("no commit: {}", line(message)),
+            Self::Commit { message } => format!("no commit: {}", commit_reason(message)),
         }
     }
 }

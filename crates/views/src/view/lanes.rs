@@ -11,6 +11,7 @@ use crate::tone::{Cell, Tone};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::sched;
 use descartes_kernel::state::LoopState;
+use descartes_kernel::tasks::telling_line;
 use descartes_plans::graph::TaskId;
 
 impl WaitRow {
@@ -104,7 +105,9 @@ impl TaskLanes {
         let Cell { tone, text } = &came_to.line;
         let words = match &came_to.evidence {
             Evidence::None => text.clone(),
-            Evidence::Output(why) | Evidence::Message(why) => format!("{text}: {}", last_line(why)),
+            Evidence::Output(why) | Evidence::Message(why) => {
+                format!("{text}: {}", telling_line(why))
+            }
         };
         self.close(task, at, *tone, &words);
     }
@@ -135,11 +138,6 @@ impl TaskLanes {
         };
         self.order.iter().map(lane).collect()
     }
-}
-
-fn last_line(text: &str) -> &str {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.next_back().unwrap_or_default()
 }
 
 #[cfg(test)]
