@@ -242,3 +242,33 @@ fn what_was_left_for_one_branch_does_not_land_on_another() {
     assert_eq!(files(&world, "feat"), feat);
     assert_eq!(left(&world, "ran"), "a\nb\n", "nothing was done again");
 }
+
+/// `git worktree move` leaves the repository, and with it all links, where they are.
+#[test]
+fn a_linked_checkout_that_was_moved_goes_on_with_what_its_agents_left() {
+    let world = repository("ROADMAP.md", ROADMAP);
+    let second = second_checkout(&world);
+    // Only the first attempt makes a file before it waits.
+    let script = "unless-file ../../../begun write first-half x\n".to_owned() + WAITS;
+    let agent = world.agent(&script);
+    let mut command = world.descartes(["roadmap", "run", "ROADMAP.md", "--command", &agent]);
+    command.current_dir(&second);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let host = command.spawn().unwrap();
+    eventually("an agent waits", BOUNDED, || {
+        world.state().join("begun").exists()
+    });
+    kill(&world, host);
+    go(&world);
+    let third = world.root().join("third");
+    let (from, to) = (second.to_str().unwrap(), third.to_str().unwrap());
+    world.git(["worktree", "move", from, to]);
+    let file = [".descartes/roadmap-ROADMAP.json"];
+    let words = [&["loop", "resume", "--here", "--state-file"][..], &file].concat();
+    let resumed = at(&world, &third, &words);
+    resumed.assert_code(0);
+    let landed = ["feat-only", "first-a", "first-b", "first-half"];
+    assert_eq!(files(&world, "feat"), landed, "{resumed}");
+    let listed = world.git(["worktree", "list", "--porcelain"]);
+    assert_eq!(listed.matches("worktree ").count(), 2, "{listed}");
+}

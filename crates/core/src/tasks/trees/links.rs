@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::files::{remove_all, write_note};
-use super::{Done, GitError, Trees};
+use super::{Done, GitError, Trees, short_hash};
 use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
 
@@ -311,28 +311,48 @@ impl Trees {
     pub(super) fn take_over_moved(&self) -> Done<()> {
         let above = real(&self.settings.root.worktrees());
         let ending = format!("-{}", self.ref_tag);
+        let hashes = self.checkout_hashes()?;
+        let mut moved = Vec::new();
         for (admin, tree) in self.admins()? {
             let Some(folder) = tree.parent() else {
                 continue;
             };
-            let of_tag = name_of(folder)
-                .strip_suffix(&ending)
-                .is_some_and(|hash| hash.len() == 12 && !hash.contains('-'));
+            let name = name_of(folder);
+            let hash = name.strip_suffix(&ending);
+            let Some(hash) = hash.filter(|hash| hash.len() == 12 && !hash.contains('-')) else {
+                continue;
+            };
             let ours = folder.parent().is_some_and(|root| real(root) == above);
-            if !ours || !of_tag || real(folder) == real(&self.folder) {
+            if !ours || real(folder) == real(&self.folder) {
                 continue;
             }
             let Some(leads) = path_in(&tree.join(".git"), "gitdir: ") else {
                 continue;
             };
-            if leads.symlink_metadata().is_err() {
-                self.take_over(&admin, &tree)?;
-            } else if real(&leads) != real(&admin) {
+            let is_lost = leads.symlink_metadata().is_err();
+            let is_theirs = !is_lost && real(&leads) != real(&admin);
+            if is_theirs {
                 // What is in it is the original's; what is in commits is here as well.
                 fs_err::remove_dir_all(&admin)?;
+            } else if is_lost || !hashes.iter().any(|there| there == hash) {
+                // The repository was moved, or the checkout alone: none is where this one's was.
+                moved.push((admin, tree));
             }
         }
+        for (admin, tree) in moved {
+            self.take_over(&admin, &tree)?;
+        }
         Ok(())
+    }
+
+    /// What the folders are called of the checkouts that there are.
+    fn checkout_hashes(&self) -> Done<Vec<String>> {
+        let common = self.common_dir()?;
+        let main = common.parent().unwrap_or(&common).to_owned();
+        let linked = self.admins()?.into_iter().map(|(_, tree)| tree);
+        let there = linked.chain([main]).filter(|tree| tree.exists());
+        let hashes = there.flat_map(|tree| [short_hash(&real(&tree)), short_hash(&tree)]);
+        Ok(hashes.collect())
     }
 
     fn take_over(&self, admin: &Path, tree: &Path) -> Done<()> {

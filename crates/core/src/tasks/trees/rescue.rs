@@ -267,9 +267,10 @@ impl Trees {
             if tree.starts_with(&loops) {
                 return Err(GitError::Refused(format!(
                     "a loop with the same tag in another checkout of this repository has \
-                     {branch} in {0}: let it finish, or if it is over: git worktree remove \
-                     --force {0}",
-                    tree.display()
+                     {branch} in {}: let it finish, or if it is over: git -C {} checkout --detach \
+                     (its files stay as they are)",
+                    tree.display(),
+                    shell_words::quote(&tree.to_string_lossy())
                 )));
             }
             // Its files, index and commit stay as they are.
