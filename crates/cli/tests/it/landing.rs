@@ -381,3 +381,31 @@ fn many_files_of_a_killed_fast_forward_are_no_trouble() {
     let tree = world.git(["ls-tree", "--name-only", "main"]);
     assert_eq!(tree.matches("a-file-with").count(), 300, "{done}");
 }
+
+#[test]
+fn work_that_waits_follows_its_branch_to_another_name() {
+    let waiting = || {
+        let world = tasks(1);
+        world.write("work", "mine");
+        with_agent(&world, "echo agent > work", &["--verify", "true"]).assert_code(6);
+        std::fs::remove_file(world.project().join("work")).unwrap();
+        world
+    };
+    let world = waiting();
+    world.git(["branch", "-m", "main", "trunk"]);
+    let landed = run(&world, &["work", "land"]);
+    landed.assert_code(0);
+    assert!(said(&landed).contains("renamed to trunk"), "{landed}");
+    assert_eq!(world.git(["show", "trunk:work"]), "agent", "{landed}");
+    // One that was deleted has no other name, and what is told to be typed works.
+    let world = waiting();
+    world.git(["checkout", "-q", "-b", "other"]);
+    world.git(["branch", "-q", "-D", "main"]);
+    let refused = run(&world, &["work", "land"]);
+    refused.assert_code(6);
+    assert!(said(&refused).contains("git checkout -b main"), "{refused}");
+    world.git(["checkout", "-q", "-b", "main"]);
+    let landed = run(&world, &["work", "land"]);
+    landed.assert_code(0);
+    assert_eq!(world.git(["show", "main:work"]), "agent", "{landed}");
+}

@@ -11,9 +11,11 @@ pub fn other_branch(
         return None;
     }
     Some(match target {
-        Some(target) if !target_is_there => {
-            format!("the branch {target}, on which it should land, is gone")
-        }
+        Some(target) if !target_is_there => format!(
+            "the branch {target}, on which it should land, is gone; to have it land on what is \
+             checked out now, under that name, type first: git checkout -b {}",
+            shell_words::quote(target)
+        ),
         Some(target) => {
             let first = format!("type first: git checkout {}", shell_words::quote(target));
             match now {
@@ -33,9 +35,29 @@ pub fn other_branch(
     })
 }
 
+/// Whether a branch had this name before somebody renamed it, by what git wrote into its log.
+pub fn was_renamed_from<'l>(name: &str, mut log: impl Iterator<Item = &'l str>) -> bool {
+    let start = format!("Branch: renamed refs/heads/{name} to refs/heads/");
+    log.any(|line| line.starts_with(&start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_renamed_branch_is_known_by_its_log() {
+        let log = [
+            "commit: more",
+            "Branch: renamed refs/heads/a to refs/heads/b",
+            "Branch: renamed refs/heads/main to refs/heads/a",
+            "commit (initial): one",
+        ];
+        for (name, expected) in [("main", true), ("a", true), ("b", false), ("mai", false)] {
+            let was = was_renamed_from(name, log.into_iter());
+            assert_eq!(was, expected, "{name}");
+        }
+    }
 
     #[test]
     fn work_lands_on_one_branch() {
@@ -47,6 +69,7 @@ mod tests {
             (Some("a b"), Some("x"), true, Some("git checkout 'a b'")),
             (Some("main"), None, true, Some("no branch is checked out")),
             (Some("main"), Some("x"), false, Some("is gone")),
+            (Some("a b"), None, false, Some("git checkout -b 'a b'")),
             (None, Some("x"), false, Some("git checkout --detach")),
         ] {
             let said = other_branch(target, now, is_there);

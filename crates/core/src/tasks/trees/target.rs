@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use descartes_kernel::tasks::{WorkBase, other_branch};
+use descartes_kernel::tasks::{WorkBase, other_branch, was_renamed_from};
 
 use super::integration::Theirs;
 use super::{Done, Trees};
@@ -140,8 +140,29 @@ impl Trees {
         }
     }
 
+    /// A branch that somebody renamed is the same branch.
+    pub(super) fn follow_rename(&self) -> Done<()> {
+        let (Some(target), Some(now)) = (self.landing_branch(), self.user.branch()?) else {
+            return Ok(());
+        };
+        if target == now || self.target_commit()?.is_some() {
+            return Ok(());
+        }
+        let name = format!("refs/heads/{now}");
+        let log = ["log", "--walk-reflogs", "--format=%gs", &name, "--"];
+        let log = self.user.ask(&log).unwrap_or_default();
+        if was_renamed_from(&target, log.lines()) {
+            self.set_landing_branch(Some(&now));
+            self.user.locks.tell(format!(
+                "the branch {target} was renamed to {now}: work lands there"
+            ));
+        }
+        Ok(())
+    }
+
     /// Why work cannot land in the user's checkout as it is now.
     pub(super) fn not_here(&self) -> Done<Option<String>> {
+        self.follow_rename()?;
         let (target, now) = (self.landing_branch(), self.user.branch()?);
         let is_there = self.target_commit()?.is_some();
         Ok(other_branch(target.as_deref(), now.as_deref(), is_there))

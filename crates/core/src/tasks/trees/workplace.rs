@@ -46,6 +46,7 @@ impl Workplace for Trees {
     }
 
     fn begin(&self, fresh: Fresh, slots: u32) -> Done<Option<Landing>> {
+        self.follow_rename()?;
         self.keep_name()?;
         self.unlock_cut_short()?;
         self.user.locks.look_around();
