@@ -175,3 +175,21 @@ fn a_second_mark_stays_and_is_worth_nothing_to_others() {
     assert!(status.stdout().contains(NOT_PROVEN), "{}", status.stdout());
     assert!(!world.has("work-c"));
 }
+
+#[test]
+fn a_box_that_is_opened_while_the_loop_runs_is_ticked_again_and_that_is_said_once() {
+    let world = repository("ROADMAP.md", ROADMAP);
+    let file = world.path("ROADMAP.md");
+    // The agents of the other two tasks open the box of the first.
+    let script = format!(
+        "sh t() {{ until grep -q '\\[x\\] \\*\\*a' {0}; do sleep 0.05; done; }}; \
+         [ $DESCARTES_TASK_ID = a ] || {{ t; sed -i 's/\\[x\\] \\*\\*a/[ ] **a/' {0}; t; }}\n\
+         write work-${{DESCARTES_TASK_ID}} x ;; promise",
+        file.display()
+    );
+    let ended = crate::task_common::roadmap(&world, &script, &["--timeout", "100s"]);
+    ended.assert_code(0);
+    let words = "task a is done and proven, but was opened again";
+    assert_eq!(said(&ended).matches(words).count(), 1, "{ended}");
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 3);
+}

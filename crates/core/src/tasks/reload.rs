@@ -119,8 +119,34 @@ impl Runner<'_> {
         });
         self.inputs.extend(inputs);
         // Another tool wrote back what it had read earlier, or an agent took the file back with git.
-        self.inputs.extend(self.lost_marks());
+        let lost = self.lost_marks();
+        self.tell_opened(&lost)?;
+        self.inputs.extend(lost);
         Ok(())
+    }
+
+    /// Boxes that this host ticked and somebody opened are ticked again, which a person is told: it
+    /// may have been meant.
+    fn tell_opened(&mut self, lost: &[Input]) -> Result<(), HostError> {
+        let mut opened = Vec::new();
+        for input in lost {
+            let Input::StatusSeen { task, .. } = input else {
+                continue;
+            };
+            if self.file.ticked.contains(task) && self.file.said_opened.insert(task.clone()) {
+                opened.push(task.to_string());
+            }
+        }
+        match opened.is_empty() {
+            true => Ok(()),
+            false => self.d.warn(format!(
+                "task {} is done and proven, but was opened again in {} while the loop is running: it \
+                 is marked done again; to have it done once more, open it after the loop has ended \
+                 and start it with --retry-blocked",
+                opened.join(", "),
+                self.config.source.path().display()
+            )),
+        }
     }
 
     /// Whether the file holds all tasks that are still to be done. Those that are missing are

@@ -130,6 +130,10 @@ pub(super) struct FileState {
     pub(super) owed: Vec<(TaskId, Write)>,
     /// Tasks that were missing when it was last read, and since when.
     pub(super) missing: Option<(Vec<TaskId>, Instant)>,
+    /// Tasks whose box this host ticked.
+    pub(super) ticked: HashSet<TaskId>,
+    /// Those of them of which it was said that somebody opened the box again.
+    pub(super) said_opened: HashSet<TaskId>,
 }
 
 impl FileState {

@@ -51,7 +51,12 @@ impl Runner<'_> {
     pub(super) fn answered(&mut self, answer: SourceAnswer) -> Result<(), HostError> {
         match answer {
             SourceAnswer::Claimed(task, claim) => self.heard_claim(task, claim),
-            SourceAnswer::Written(_, _, Ok(())) => Ok(()),
+            SourceAnswer::Written(task, write, Ok(())) => {
+                if matches!(write, Write::Status(TaskStatus::Done)) {
+                    self.file.ticked.insert(task);
+                }
+                Ok(())
+            }
             SourceAnswer::Written(task, _, Err(SourceError::NoTask { .. })) => {
                 self.said_gone(&task)
             }
