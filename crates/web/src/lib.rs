@@ -17,6 +17,8 @@ mod server;
 mod sse;
 mod stall;
 mod start;
+mod start_form;
+mod start_gates;
 mod start_like;
 mod start_masks;
 mod start_rules;

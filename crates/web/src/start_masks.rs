@@ -20,13 +20,11 @@ pub struct ChangedSecret(pub String);
 /// What was typed into a field that was filled in with the masked form of `known`.
 pub fn restored(typed: &str, known: &str) -> Result<String, ChangedSecret> {
     let shown = masked(known);
-    if shown == known {
-        return Ok(typed.to_owned());
-    }
-    // Browsers send line ends of their own.
-    let typed = typed.replace("\r\n", "\n");
     if typed.trim() == shown.trim() {
         return Ok(known.to_owned());
+    }
+    if shown == known {
+        return Ok(typed.to_owned());
     }
     let lines: BTreeMap<String, &str> = known
         .lines()
@@ -58,7 +56,7 @@ mod tests {
         let first = shown.lines().next().unwrap();
         for (typed, expected) in [
             (shown.clone(), known.clone()),
-            (shown.replace('\n', "\r\n"), known.clone()),
+            (format!("{shown}\n"), known.clone()),
             (
                 format!("{first}\nat length"),
                 format!("use {key}\nat length"),

@@ -225,6 +225,44 @@ fn a_loop_is_started_again_with_all_its_settings() {
 }
 
 #[test]
+fn lines_of_a_gate_a_prompt_and_a_command_stay_together() {
+    let world = World::new();
+    world.write("sub/red", "");
+    let mut command = world.descartes(["loop", "start", "--detach", "-m", "1", "--no-promise"]);
+    command.args([
+        "--command",
+        "sh -c 'exit 0\nexit 1'",
+        "--prompt",
+        "one\n\ttwo",
+    ]);
+    // Each line by itself is green.
+    command.args(["--verify", "cd sub\ntest ! -e red", "--verify", "true"]);
+    let run = world.run(command);
+    run.assert_code(0);
+    let first = run.stdout().trim().to_owned();
+    until_status(&world, &first, "ended");
+    let served = serve(&world, &["--allow-start"]);
+    let page = served.get(&format!("/start?like={first}"));
+    // As browsers send line ends.
+    let body = filled(&page.assert_status(200).body).replace("%0A", "%0D%0A");
+    let again = served.post("/api/v1/start", &body).assert_status(200);
+    let second = again.json()["loop_id"].as_str().unwrap().to_owned();
+    until_status(&world, &second, "ended");
+    assert_eq!(settings(&world, &second), settings(&world, &first));
+    assert_eq!(
+        status(&world, &second)["exit_reason"]["type"],
+        "max_iterations_reached"
+    );
+    let piece = body
+        .replace("&gate=", "&name=")
+        .replace("&gates=", "&gates=cd+sub");
+    let piece = piece.split('&').filter(|pair| !pair.starts_with("name="));
+    let piece = piece.collect::<Vec<_>>().join("&");
+    let refused = served.post("/api/v1/start", &piece).assert_status(422);
+    assert!(refused.body.contains("several lines"), "{}", refused.body);
+}
+
+#[test]
 fn a_loop_that_has_not_ended_makes_no_room() {
     let world = World::new();
     let id = start(&world, crate::common::PATIENT, &["-m", "1"]);

@@ -14,6 +14,7 @@ use super::layout::{page, page_or_failure};
 use super::text::line;
 use crate::access::Access;
 use crate::reply::{RequestFailure, blocking};
+use crate::start_form::{EACH_GATE, NO_PROMISE};
 use crate::start_like::FormerLoop;
 use crate::start_masks::masked;
 use crate::state::WebState;
@@ -96,6 +97,11 @@ struct StartFields<'a> {
     ended: bool,
 }
 
+/// Lines that a field shows at once.
+fn rows(text: &str) -> usize {
+    text.lines().count().clamp(1, 12)
+}
+
 fn form(shown: &StartFields<'_>, former: Option<&FormerLoop>) -> Markup {
     let none = IterativeLoopConfig::default();
     let config = former.map_or(&none, |former| &former.config);
@@ -104,7 +110,13 @@ fn form(shown: &StartFields<'_>, former: Option<&FormerLoop>) -> Markup {
     // Name and prompt of another loop are only wanted where that loop is started again.
     let again = |text: &str| masked(if shown.again { text } else { "" });
     let agent = former.map_or_else(String::new, |_| masked(&config.command_line()));
-    let gates = masked(&config.verify.join("\n"));
+    let gates = config.verify.iter().map(|gate| masked(gate));
+    let gates: Vec<(usize, String)> = (1..).zip(gates).collect();
+    let more = if gates.is_empty() {
+        "gates, one a line"
+    } else {
+        "more gates, one a line"
+    };
     let permissions = former.map_or("", |_| match config.permissions {
         Permissions::Agent => "agent",
         Permissions::Edit => "edit",
@@ -112,7 +124,7 @@ fn form(shown: &StartFields<'_>, former: Option<&FormerLoop>) -> Markup {
     });
     let promise = match (&config.completion_promise, former) {
         (Some(promise), _) => promise,
-        (None, Some(_)) => start::NO_PROMISE,
+        (None, Some(_)) => NO_PROMISE,
         (None, None) => "",
     };
     let iterations = former.map(|_| config.limit_label());
@@ -153,15 +165,21 @@ fn form(shown: &StartFields<'_>, former: Option<&FormerLoop>) -> Markup {
                 }
                 textarea #prompt name="prompt" rows="6" required[config.wants_prompt() && config.prompt_file.is_none()] { (again(&config.prompt)) }
                 label for="agent" { "agent: a name (claude, codex, …) or a command" }
-                input #agent name="agent" value=(agent) autocomplete="off";
+                // A field of one line drops line ends: a script in an argument would become another one.
+                @if agent.contains('\n') { textarea #agent name="agent" rows=(rows(&agent)) { (agent) } }
+                @else { input #agent name="agent" value=(agent) autocomplete="off"; }
                 label for="permissions" { "what it may do without asking" }
                 select #permissions name="permissions" {
                     @for (value, label) in [("", "as configured"), ("agent", "what the agent allows"), ("edit", "edit"), ("all", "all")] {
                         option value=(value) selected[value == permissions] { (label) }
                     }
                 }
-                label for="gates" { "gates, one a line" }
-                textarea #gates name="gates" rows="3" { (gates) }
+                @for (number, gate) in &gates {
+                    label for={ "gate-" (number) } { "gate " (number) @if *number == 1 { " (run as one script; empty: none)" } }
+                    textarea id={ "gate-" (number) } name=(EACH_GATE) rows=(rows(gate)) { (gate) }
+                }
+                label for="gates" { (more) }
+                textarea #gates name="gates" rows="3" {}
                 div.limits {
                     @for (name, label, now) in lines {
                         div { label for=(name) { (label) } input id=(name) name=(name) value=(now) autocomplete="off"; }
