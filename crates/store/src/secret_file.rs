@@ -1,4 +1,4 @@
-//! Small files that only this user may read, in the state folder: tokens.
+//! Small files that only this user may read, in the state folder: tokens, sessions.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -21,6 +21,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         ops::make_dir(folder, Sync::Durable)?;
     }
     ops::replace_shared(path, bytes, Sync::Durable)
+}
+
+/// Removes a secret file for good; it may be gone already.
+pub fn remove(path: &Path) -> Result<(), IoError> {
+    ops::remove_file(path)?;
+    match path.parent().map_or(Ok(()), ops::sync_dir) {
+        Err(error) if error.is_missing() => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Whether others than its owner may read or write the file.

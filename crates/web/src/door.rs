@@ -2,6 +2,7 @@
 //! neither token nor cookie is asked for one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Form, Request, State};
 use axum::http::header::{
@@ -15,15 +16,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tracing::debug;
 
-use crate::access::{Access, RefusedRequest, RequestFacts, Transport};
+use crate::access::{Access, RefusedRequest, RequestFacts, SESSION, Session, Transport};
 use crate::bodies::with_whole_body;
 use crate::guests::Guest;
-use crate::pages;
 use crate::reply::{RequestFailure, blocking};
 use crate::state::{ConnectionEnds, WebState};
-
-/// A browser stays signed in so long.
-const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+use crate::{WebError, pages, signed_out};
 
 /// Judges every request that needs a token.
 pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Next) -> Response {
@@ -32,8 +30,8 @@ pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Nex
         return exchange(&app, &head, &code).await;
     }
     app.tokens.refresh();
-    let judged = app.gate.check(&facts(&app, &head), &app.tokens.current());
-    match judged {
+    let session = session(&app, &head.headers);
+    match judged(&app, &head, session.as_ref()) {
         Ok(access) => {
             if let Some(guest) = head.extensions.get::<Arc<Guest>>() {
                 guest.is_known();
@@ -42,10 +40,30 @@ pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Nex
                 return failure.into_response();
             }
             head.extensions.insert(access);
-            with_whole_body(head, body, next).await
+            let response = with_whole_body(head, body, next).await;
+            match session {
+                Some(session) => signed_out::until(response, app.sessions.over(session)),
+                None => response,
+            }
         }
         Err(denial) => denied(&app, denial, &head).await,
     }
+}
+
+/// The session of the browser that asks, if it is signed in.
+fn session(app: &WebState, headers: &HeaderMap) -> Option<Session> {
+    let cookie = cookie(headers, &app.cookie)?;
+    app.sessions.find(&app.tokens.current(), cookie)
+}
+
+fn judged(
+    app: &WebState,
+    head: &Parts,
+    session: Option<&Session>,
+) -> Result<Access, RefusedRequest> {
+    let signed_in = session.map(|session| session.access);
+    app.gate
+        .check(&facts(app, head), &app.tokens.current(), signed_in)
 }
 
 /// A token says what may be done, not by whom: an agent that reads its user's files has it, too. So
@@ -125,18 +143,18 @@ fn one_time_code(head: &Parts) -> Option<String> {
 }
 
 /// The code becomes a cookie, and the address a clean one.
-async fn exchange(app: &WebState, head: &Parts, code: &str) -> Response {
+async fn exchange(app: &Arc<WebState>, head: &Parts, code: &str) -> Response {
     if let Err(denial) = app.gate.check_place(&facts(app, head)) {
         return denied(app, denial, head).await;
     }
     if app.link.take(code) {
         debug!("the one-time link was used");
-        return signed_in(app, app.gate.most());
+        return signed_in(app, app.gate.most(), session(app, &head.headers)).await;
     }
     app.count_refusal("wrong_code");
     app.slowdown.wrong_token().await;
     // Whoever is signed in already gets the page, whatever link they used.
-    match app.gate.check(&facts(app, head), &app.tokens.current()) {
+    match judged(app, head, session(app, &head.headers).as_ref()) {
         Ok(_) => to_the_list(),
         Err(_) => pages::sign_in(StatusCode::UNAUTHORIZED, Some(pages::USED_LINK)),
     }
@@ -150,17 +168,42 @@ fn to_the_list() -> Response {
     response
 }
 
-fn signed_in(app: &WebState, access: Access) -> Response {
+/// A session begins; one that the browser had is over.
+async fn signed_in(app: &Arc<WebState>, access: Access, before: Option<Session>) -> Response {
+    let shared = Arc::clone(app);
+    let begun = blocking(move || {
+        if let Some(before) = before {
+            shared.sessions.end(&before).map_err(not_kept)?;
+        }
+        let tokens = shared.tokens.current();
+        shared.sessions.begin(&tokens, access).map_err(not_kept)
+    });
+    let value = match begun.await {
+        Ok(value) => value,
+        Err(failure) => return failure.into_response(),
+    };
+    with_cookie(to_the_list(), app, &value, SESSION)
+}
+
+fn not_kept(error: WebError) -> RequestFailure {
+    RequestFailure::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        error.to_string(),
+        "see that there is room, and that it can be written; this signs everybody out: descartes serve --new-token",
+    )
+}
+
+/// Has the browser keep its cookie for so long.
+fn with_cookie(mut response: Response, app: &WebState, value: &str, age: Duration) -> Response {
     let secure = match app.gate.transport() {
         Transport::Tls | Transport::Proxy => "; Secure",
         Transport::Plain => "",
     };
     let cookie = format!(
-        "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",
+        "{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
         app.cookie,
-        app.tokens.current().cookie(access)
+        age.as_secs()
     );
-    let mut response = to_the_list();
     if let Ok(cookie) = HeaderValue::try_from(cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
@@ -200,7 +243,7 @@ async fn denied(app: &WebState, denial: RefusedRequest, head: &Parts) -> Respons
         ),
         RefusedRequest::WrongToken => (
             StatusCode::UNAUTHORIZED,
-            "the token is wrong, or was replaced",
+            "the token is wrong or was replaced, or this browser is signed out",
             "the tokens lie in web-tokens.json in the state folder of descartes",
         ),
         RefusedRequest::ReadOnly => (
@@ -230,10 +273,17 @@ pub struct SignIn {
 }
 
 /// A token typed by a person becomes a cookie.
-pub async fn sign_in(State(app): State<Arc<WebState>>, Form(given): Form<SignIn>) -> Response {
+pub async fn sign_in(
+    State(app): State<Arc<WebState>>,
+    headers: HeaderMap,
+    Form(given): Form<SignIn>,
+) -> Response {
     app.tokens.refresh();
     match app.tokens.current().check(given.token.trim()) {
-        Some(access) => signed_in(&app, access.min(app.gate.most())),
+        Some(access) => {
+            let access = access.min(app.gate.most());
+            signed_in(&app, access, session(&app, &headers)).await
+        }
         None => {
             app.count_refusal(RefusedRequest::WrongToken.as_str());
             app.slowdown.wrong_token().await;
@@ -242,17 +292,20 @@ pub async fn sign_in(State(app): State<Arc<WebState>>, Form(given): Form<SignIn>
     }
 }
 
-/// The browser forgets its cookie.
-pub async fn sign_out(State(app): State<Arc<WebState>>) -> Response {
-    let gone = format!(
-        "{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
-        app.cookie
-    );
-    let mut response = pages::sign_in(StatusCode::OK, Some("Signed out."));
-    if let Ok(gone) = HeaderValue::try_from(gone) {
-        response.headers_mut().insert(SET_COOKIE, gone);
-    }
-    response
+/// The session is over, also for whoever has a copy of the cookie, and the browser forgets it.
+pub async fn sign_out(State(app): State<Arc<WebState>>, headers: HeaderMap) -> Response {
+    app.tokens.refresh();
+    let session = session(&app, &headers);
+    let shared = Arc::clone(&app);
+    let ended = blocking(move || match session {
+        Some(session) => shared.sessions.end(&session).map_err(not_kept),
+        None => Ok(()),
+    });
+    let response = match ended.await {
+        Ok(()) => pages::sign_in(StatusCode::OK, Some("Signed out.")),
+        Err(failure) => failure.into_response(),
+    };
+    with_cookie(response, &app, "", Duration::ZERO)
 }
 
 pub async fn sign_in_page() -> Response {

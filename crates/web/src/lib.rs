@@ -14,6 +14,7 @@ mod program;
 mod reply;
 mod routes;
 mod server;
+mod signed_out;
 mod sse;
 mod stall;
 mod start;

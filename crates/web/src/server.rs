@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use crate::access::{Access, Gatekeeper, OneTimeLink, TokenFile, Transport};
+use crate::access::{Access, Gatekeeper, OneTimeLink, Sessions, TokenFile, Transport};
 use crate::guests::{Guest, Guests};
 use crate::stall::StallGuard;
 use crate::state::{ConnectionEnds, WebState};
@@ -33,7 +33,7 @@ const HEAD_BYTES: usize = 32 << 10;
 const HEADERS: usize = 64;
 /// Threads that read disks and wait for loops.
 const BLOCKING_THREADS: usize = 24;
-/// How often it is looked whether the tokens are still the same.
+/// How often it is looked whether the tokens are still the same, and whether another server signed somebody out.
 const TOKENS: Duration = Duration::from_secs(1);
 /// Where the system has no file descriptors left, it is tried again after this.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -58,6 +58,7 @@ pub fn bind(options: &ServeOptions) -> Result<Server, WebError> {
     if options.new_token {
         // Other servers let everybody go by this.
         TokenFile::replace(options.loops.root())?;
+        Sessions::end_all(options.loops.root());
     }
     let tokens = TokenFile::open(options.loops.root())?;
     let transport = match (&acceptor, options.behind_proxy) {
@@ -161,11 +162,12 @@ fn runtime() -> Result<Runtime, WebError> {
         })
 }
 
-/// Somebody may make new tokens while this serves.
+/// Somebody may make new tokens while this serves, or sign out elsewhere.
 async fn watch_tokens(app: Arc<WebState>) {
     loop {
         tokio::time::sleep(TOKENS).await;
         app.tokens.refresh();
+        app.sessions.refresh();
         let now = app.tokens.generation();
         app.generation
             .send_if_modified(|known| std::mem::replace(known, now) != now);

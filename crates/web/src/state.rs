@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use descartes_client::{LoopHandle, Loops};
 use tokio::sync::{Semaphore, watch};
 
-use crate::access::{Gatekeeper, OneTimeLink, Slowdown, TokenFile};
+use crate::access::{Gatekeeper, OneTimeLink, Sessions, Slowdown, TokenFile};
 use crate::live::Hub;
 use crate::start_rules::StartRules;
 
@@ -64,6 +64,7 @@ pub struct WebState {
     pub hub: Hub,
     pub gate: Gatekeeper,
     pub tokens: TokenFile,
+    pub sessions: Sessions,
     pub link: OneTimeLink,
     pub slowdown: Slowdown,
     /// Requests that were not let in, by why.
@@ -94,6 +95,7 @@ impl WebState {
             loops: options.loops.clone(),
             gate,
             tokens,
+            sessions: Sessions::of(options.loops.root()),
             link,
             slowdown: Slowdown::default(),
             refused: Mutex::default(),

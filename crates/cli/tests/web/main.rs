@@ -11,6 +11,7 @@ mod browser;
 mod common;
 mod everybody;
 mod pages;
+mod sessions;
 mod start;
 mod starting;
 mod steering;

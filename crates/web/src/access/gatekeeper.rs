@@ -93,16 +93,17 @@ impl Gatekeeper {
         }
     }
 
-    /// What the request may do.
+    /// What the request may do; `signed_in`: what the browser with its cookie may.
     pub fn check(
         &self,
         asked: &RequestFacts<'_>,
         tokens: &Tokens,
+        signed_in: Option<Access>,
     ) -> Result<Access, RefusedRequest> {
         self.check_place(asked)?;
         let (access, by_cookie) = match (asked.bearer, asked.cookie) {
             (Some(bearer), _) => (tokens.check(bearer), false),
-            (None, Some(cookie)) => (tokens.check_cookie(cookie), true),
+            (None, Some(_)) => (signed_in, true),
             (None, None) => return Err(RefusedRequest::NoToken),
         };
         let access = access.ok_or(RefusedRequest::WrongToken)?;

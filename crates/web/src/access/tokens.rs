@@ -1,5 +1,5 @@
 //! The two tokens: one that may steer, one that may only read. They lie in the state folder, mode
-//! 0600; a cookie holds a hash of one, so that neither a browser nor a copy of its cookies has it.
+//! 0600; a browser is given a cookie of its own instead, so that neither it nor a copy of its cookies has one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -44,21 +44,18 @@ impl Tokens {
         pick(given, &self.full, &self.read)
     }
 
-    /// The same for the value of a cookie.
-    pub fn check_cookie(&self, given: &str) -> Option<Access> {
-        let (full, read) = (self.cookie(Access::Steer), self.cookie(Access::Read));
-        pick(given, &full, &read)
-    }
-
-    /// What a browser keeps instead of the token.
-    pub fn cookie(&self, access: Access) -> String {
+    /// How the file of a session is called: nobody can tell the cookie by it, and with another token it
+    /// is another one.
+    pub fn session_name(&self, access: Access, cookie: &str) -> String {
         let token = match access {
             Access::Steer => &self.full,
             Access::Read => &self.read,
         };
         let mut hash = Sha256::new();
-        hash.update(b"descartes web session\0");
-        hash.update(token.as_bytes());
+        for part in ["descartes web session", token, cookie] {
+            hash.update(part.as_bytes());
+            hash.update(b"\0");
+        }
         hex(&hash.finalize())
     }
 }
@@ -203,15 +200,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_and_each_cookie_opens_its_own_door_and_no_other() {
+    fn each_token_opens_its_own_door_and_no_other() {
         let tokens = Tokens::random().unwrap();
         assert_eq!(tokens.check(&tokens.full), Some(Access::Steer));
         assert_eq!(tokens.check(&tokens.read), Some(Access::Read));
-        let cookie = tokens.cookie(Access::Read);
-        assert_eq!(tokens.check_cookie(&cookie), Some(Access::Read));
-        // A cookie is no token, and a token no cookie.
-        assert_eq!(tokens.check(&cookie), None);
-        assert_eq!(tokens.check_cookie(&tokens.full), None);
+        let others = Tokens::random().unwrap();
+        let names = [&tokens, &others].map(|of| {
+            [Access::Steer, Access::Read].map(|access| of.session_name(access, "cookie"))
+        });
+        let names: std::collections::BTreeSet<&String> = names.iter().flatten().collect();
+        assert_eq!(names.len(), 4, "{names:?}");
         for wrong in ["", "x", &tokens.full[1..], &tokens.full.to_uppercase()] {
             assert_eq!(tokens.check(wrong), None, "{wrong}");
         }
