@@ -19,6 +19,7 @@ pub mod notice;
 pub mod outcome;
 pub mod progress;
 pub mod prompt;
+pub mod prompt_files;
 pub mod sandbox;
 pub mod sched;
 mod spent;

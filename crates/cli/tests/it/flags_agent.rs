@@ -1,8 +1,9 @@
 //! Flags that say which agent is run, and what it is given.
 
 use std::process::Stdio;
+use std::time::Duration;
 
-use descartes_testkit::World;
+use descartes_testkit::{World, eventually};
 
 use crate::common::{
     claude_result, descartes, events, loop_dir, prints, start, start_command, state,
@@ -40,12 +41,55 @@ fn prompt_file_is_read_again_at_every_iteration() {
 }
 
 #[test]
-fn a_prompt_file_that_the_agent_removed_ends_the_loop_and_the_state_file_says_so() {
+fn a_prompt_or_spec_file_that_is_being_saved_ends_nothing() {
+    let world = World::new();
+    world.write("PROMPT.md", "first");
+    world.write("SPEC.md", "old spec");
+    let script = "save-prompt seen\n@1 sh : > PROMPT.md; rm SPEC.md\n\
+         @2- sh grep -q second seen && grep -q 'new spec' seen && touch both; true\n\
+         @2- if-file both promise";
+    let flags = ["--prompt-file", "PROMPT.md", "--spec-file", "SPEC.md"];
+    let mut running = start_command(&world, script, &flags).spawn().unwrap();
+    eventually("iteration 1 is over", Duration::from_secs(100), || {
+        let file = world.path(".descartes/loop-state.json");
+        file.exists() && state(&world)["iteration"].as_u64() >= Some(1)
+    });
+    world.write("SPEC.md", "new spec");
+    world.write("PROMPT.md", "second");
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_loop_goes_on_without_its_prompt_and_spec_files_and_says_so_once() {
     let world = World::new();
     world.write("TASK.md", "do it");
-    let agent = world.agent("print working\nrm TASK.md");
-    let words = ["loop", "start", "-c", &agent, "--prompt-file", "TASK.md"];
-    let ended = descartes(&world, &words);
+    world.write("SPEC.md", "the spec");
+    let script = "save-prompt seen-${ITERATION}\n@1 rm TASK.md\n@1 rm SPEC.md\n@3 promise";
+    let flags = ["--prompt-file", "TASK.md", "--spec-file", "SPEC.md"];
+    let ended = start(&world, script, &flags);
+    ended.assert_code(0);
+    let seen = world.read("seen-3");
+    assert!(
+        seen.contains("do it") && seen.contains("the spec"),
+        "{seen}"
+    );
+    let warnings = events(&world, "warning");
+    let told = warnings.iter().map(|warning| warning.to_string());
+    let told: Vec<String> = told.filter(|warning| warning.contains("TASK.md")).collect();
+    assert_eq!(told.len(), 1, "{warnings:?}");
+    assert!(
+        told[0].contains("SPEC.md") && told[0].contains("iteration before"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_prompt_file_that_is_gone_when_a_loop_is_resumed_ends_it_and_the_state_file_says_so() {
+    let world = World::new();
+    world.write("TASK.md", "do it");
+    let flags = ["--prompt-file", "TASK.md", "-m", "1"];
+    start(&world, "rm TASK.md", &flags).assert_code(2);
+    let ended = descartes(&world, &["loop", "resume", "-m", "2"]);
     ended.assert_code(1);
     assert!(ended.stdout().contains("cannot read the prompt"), "{ended}");
     let state = state(&world);

@@ -18,6 +18,7 @@ use super::end::HostEnd;
 use super::error::HostError;
 use super::live_run::LiveRun;
 use super::message::HostMessage;
+use super::prompt_files::PromptFiles;
 use super::sandbox::LoopSandbox;
 use crate::worktree::{Snapshot, Tree};
 
@@ -33,6 +34,7 @@ pub(crate) struct AgentLoop {
     /// The newest measure of the work tree.
     pub(super) measured: Option<(TreeFacts, Snapshot)>,
     pub(super) reported_gate_files: BTreeSet<(String, Option<String>)>,
+    pub(super) files: PromptFiles,
     pub(super) warned_spec: bool,
     pub(super) warned_prompt: bool,
     /// Numbers of trees, gates included; only the supervisor sees them.
@@ -69,6 +71,7 @@ impl AgentLoop {
             run: None,
             measured: None,
             reported_gate_files: BTreeSet::new(),
+            files: PromptFiles::default(),
             warned_spec: false,
             warned_prompt: false,
             trees: 0,

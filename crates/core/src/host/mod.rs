@@ -31,6 +31,7 @@ mod open;
 mod opening;
 mod pass_env;
 mod prompt;
+mod prompt_files;
 mod remote;
 pub(crate) mod reply;
 mod resume;

@@ -3,21 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use descartes_agents::promise::PIECE;
-use descartes_kernel::config::{IterativeLoopConfig, check_prompt};
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::CommandId;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
+use descartes_kernel::prompt_files::{LOOK_AGAIN, PATIENCE};
 use descartes_kernel::state::{FailedGate, Phase};
-use descartes_plans::spec::SpecFile;
-
 use descartes_store::Sync;
 use descartes_store::prompts::{prompt_path, store_prompt};
-use descartes_store::safe_open::{Refusal, read_fixed_text};
 
 use super::HostError;
 use super::agent_loop::AgentLoop;
 use super::open::fix_files;
+use super::prompt_files::{FileTexts, PromptFiles};
 
 /// A prompt as it will be sent.
 pub(super) struct BuiltPrompt {
@@ -59,18 +58,55 @@ struct SpecBlock {
 }
 
 impl AgentLoop {
+    /// The texts for the next prompt; `None` where they are to be looked at again, or the loop is over.
+    pub(super) fn read_prompt_files(&mut self) -> Result<Option<FileTexts>, HostError> {
+        let (now, dir) = (self.d.mono(), self.d.working_dir());
+        let since = *self.files.since.get_or_insert(now);
+        let waited = now.saturating_sub(since);
+        match self.files.read(&self.d.state.config, &dir, waited) {
+            Ok(Some(texts)) => {
+                self.tell_stale(&texts.stale)?;
+                Ok(Some(texts))
+            }
+            Ok(None) => {
+                if let Some(message) = self.d.next(Some(now + LOOK_AGAIN))? {
+                    self.handle_control(message)?;
+                }
+                Ok(None)
+            }
+            Err(HostError::Prompt(message)) => self.broken(message).map(|()| None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A file that stays away is told once, and not waited for again.
+    fn tell_stale(&mut self, stale: &[String]) -> Result<(), HostError> {
+        if stale.is_empty() {
+            (self.files.since, self.files.warned) = (None, false);
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.files.warned, true) {
+            true => Ok(()),
+            false => self.d.warn(format!(
+                "{}: going on with the text of the iteration before",
+                stale.join("; ")
+            )),
+        }
+    }
+
     /// Puts the prompt together and keeps it as it is sent.
     pub(super) fn build_prompt(
         &mut self,
         iteration: u32,
         agent: u32,
+        texts: &FileTexts,
     ) -> Result<BuiltPrompt, HostError> {
         debug_assert!(matches!(self.d.state.phase, Phase::Ready { .. }));
         let Composed {
             text,
             warning,
             pieces,
-        } = self.compose(iteration, agent)?;
+        } = self.compose(iteration, agent, texts);
         if let Some(warning) = warning
             && !self.warned_spec
         {
@@ -97,13 +133,13 @@ impl AgentLoop {
         })
     }
 
-    pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
+    fn compose(&self, iteration: u32, agent: u32, texts: &FileTexts) -> Composed {
         let config = &self.d.state.config;
         let own = self.d.settings.backend.as_ref();
         let notes = self.d.state.next_prompt.notes.iter();
         let frame = PromptFrame {
             config,
-            dir: &self.d.working_dir(),
+            texts,
             understood: self.agents[agent as usize].understood(),
             own_backend: own.is_some(),
         };
@@ -117,14 +153,14 @@ impl AgentLoop {
                 config.abort_promise.as_deref(),
             ),
             nudge: self.d.state.progress.nudge_due(),
-        })?;
-        Ok(match own {
+        });
+        match own {
             Some(own) => Composed {
                 text: own.format_prompt(&composed.text, iteration - 1, config.max_iterations),
                 ..composed
             },
             None => composed,
-        })
+        }
     }
 }
 
@@ -137,9 +173,12 @@ pub fn first_prompt(
 ) -> Result<(String, Option<String>), HostError> {
     let mut config = config.clone();
     fix_files(&mut config, dir)?;
+    // Nobody waits for a file here: what is wrong with it is told.
+    let texts = PromptFiles::default().read(&config, dir, PATIENCE)?;
+    let texts = texts.ok_or_else(|| HostError::Prompt("a file is being written".to_owned()))?;
     let frame = PromptFrame {
         config: &config,
-        dir,
+        texts: &texts,
         understood,
         own_backend: false,
     };
@@ -149,14 +188,14 @@ pub fn first_prompt(
         notes: Vec::new(),
         near_miss: None,
         nudge: None,
-    })?;
+    });
     Ok((composed.text, composed.warning))
 }
 
 /// What every prompt of a loop is made of.
 struct PromptFrame<'a> {
     config: &'a IterativeLoopConfig,
-    dir: &'a Path,
+    texts: &'a FileTexts,
     understood: bool,
     own_backend: bool,
 }
@@ -172,13 +211,13 @@ struct IterationParts<'a> {
 
 impl PromptFrame<'_> {
     /// Puts a prompt together.
-    fn compose(&self, parts: IterationParts<'_>) -> Result<Composed, HostError> {
-        let task = self.task()?;
+    fn compose(&self, parts: IterationParts<'_>) -> Composed {
+        let task = &self.texts.task;
         let SpecBlock {
             text: spec,
             warning,
             mut pieces,
-        } = self.spec_block()?;
+        } = self.spec_block();
         if spec.is_some() {
             pieces.push(task.clone());
         }
@@ -187,7 +226,7 @@ impl PromptFrame<'_> {
             config.fresh_context_mode || !config.include_iteration_context || self.own_backend;
         let text = build(&PromptParts {
             spec: spec.as_deref(),
-            task: &task,
+            task,
             iteration: parts.iteration,
             max: config.max_iterations,
             promise: config.completion_promise.as_deref(),
@@ -206,75 +245,27 @@ impl PromptFrame<'_> {
             near_miss: parts.near_miss,
             nudge: parts.nudge,
         });
-        Ok(Composed {
+        Composed {
             text,
             warning,
             pieces,
-        })
-    }
-
-    /// The task: given, or read again from its file so that editing it steers the loop.
-    fn task(&self) -> Result<String, HostError> {
-        let config = self.config;
-        let Some(file) = &config.prompt_file else {
-            return Ok(config.prompt.clone());
-        };
-        let path = self.dir.join(file);
-        let text = read_fixed_text(&path)
-            .map_err(|error| unreadable("the prompt file", &path, "--prompt-file", &error))?;
-        if text.trim().is_empty() {
-            return Err(HostError::Prompt(format!(
-                "the prompt file {} is empty",
-                path.display()
-            )));
         }
-        check_prompt(&text).map_err(|error| HostError::Prompt(error.message))?;
-        Ok(text)
     }
 
     /// What the specification files say.
-    fn spec_block(&self) -> Result<SpecBlock, HostError> {
-        let config = self.config;
-        if config.spec_files.is_empty() {
-            return Ok(SpecBlock {
+    fn spec_block(&self) -> SpecBlock {
+        let (config, files) = (self.config, &self.texts.specs);
+        if files.is_empty() {
+            return SpecBlock {
                 text: config.spec_prefix.clone(),
                 ..SpecBlock::default()
-            });
+            };
         }
-        let mut files = Vec::new();
-        for file in &config.spec_files {
-            let path = self.dir.join(file);
-            let text = read_fixed_text(&path)
-                .map_err(|error| unreadable("the spec file", &path, "", &error))?;
-            let name = file.display().to_string();
-            files.push(SpecFile { name, text });
-        }
-        let built = spec_block(
-            config.spec_prefix.as_deref(),
-            &files,
-            config.max_spec_tokens,
-        );
-        Ok(SpecBlock {
+        let built = spec_block(config.spec_prefix.as_deref(), files, config.max_spec_tokens);
+        SpecBlock {
             text: Some(built.text),
             warning: built.warning,
-            pieces: files.into_iter().map(|file| file.text).collect(),
-        })
+            pieces: files.iter().map(|file| file.text.clone()).collect(),
+        }
     }
-}
-
-/// A file that the person named and that cannot be read. One that became a link is not followed: it
-/// lies in the agent's reach.
-fn unreadable(what: &str, path: &Path, flag: &str, error: &std::io::Error) -> HostError {
-    let file = path.display();
-    let Some(refusal) = Refusal::of(error) else {
-        return HostError::Prompt(format!("cannot read {what} {file}: {error}"));
-    };
-    let other = match flag {
-        "" => String::new(),
-        flag => format!(", or name another with {flag} FILE"),
-    };
-    HostError::Prompt(format!(
-        "{what} {file} was replaced after the loop started: {refusal}; restore the file and \
-         continue with `descartes loop resume`{other}"
-    ))
 }

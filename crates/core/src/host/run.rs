@@ -47,11 +47,14 @@ pub(crate) fn exit_status(exit: Exit) -> ExitStatus {
 impl AgentLoop {
     /// Builds the prompt, writes down the intent, starts the agent.
     pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
+        let Some(texts) = self.read_prompt_files()? else {
+            return Ok(());
+        };
         let before = self.measure_before();
         self.tell_measure()?;
         self.d
             .append_all(before_start(&self.d.state, self.d.policy))?;
-        let prompt = match self.build_prompt(iteration, agent) {
+        let prompt = match self.build_prompt(iteration, agent, &texts) {
             Ok(prompt) => prompt,
             Err(HostError::Prompt(message)) => return self.broken(message),
             Err(error) => return Err(error),
@@ -95,7 +98,7 @@ impl AgentLoop {
     }
 
     /// The loop ends here: no agent can be started.
-    fn broken(&mut self, message: String) -> Result<(), HostError> {
+    pub(super) fn broken(&mut self, message: String) -> Result<(), HostError> {
         self.d.input(&Input::Broken(message))?;
         self.d.save_last();
         Ok(())
