@@ -8,45 +8,12 @@
 
 use std::collections::hash_map::Entry;
 
+use super::edges::Edges;
 use super::hash::NameMap;
 use super::{Joint, Origin, Problem, TaskId, TaskNode, TaskStatus};
 
 /// The position of a task in its graph.
 pub type TaskIx = u32;
-
-/// Edges of all vertices, one after the other.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Edges {
-    starts: Vec<u32>,
-    targets: Vec<u32>,
-}
-
-impl Edges {
-    /// Groups pairs (from, to) by their first, keeping the order of the pairs.
-    fn group(vertices: usize, pairs: &[(u32, u32)]) -> Self {
-        let mut starts = vec![0_u32; vertices + 1];
-        for (from, _) in pairs {
-            starts[*from as usize + 1] += 1;
-        }
-        for vertex in 0..vertices {
-            starts[vertex + 1] += starts[vertex];
-        }
-        let mut next = starts.clone();
-        let mut targets = vec![0; pairs.len()];
-        for (from, to) in pairs {
-            let slot = &mut next[*from as usize];
-            targets[*slot as usize] = *to;
-            *slot += 1;
-        }
-        Self { starts, targets }
-    }
-
-    /// What a vertex points to.
-    pub(super) fn of(&self, vertex: u32) -> &[u32] {
-        let vertex = vertex as usize;
-        &self.targets[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
-    }
-}
 
 /// Tasks with their dependencies, as they were written; not yet known to be sound.
 #[derive(Clone, Debug)]
@@ -106,8 +73,7 @@ impl TaskGraph {
         add_joint_edges(&nodes, &joints, &entrance, first_joint as u32, &mut pairs);
         let vertices = first_joint + joints.len();
         let preds = Edges::group(vertices, &pairs);
-        let reversed: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (*to, *from)).collect();
-        let succs = Edges::group(vertices, &reversed);
+        let succs = Edges::group_reversed(vertices, &pairs);
         Self {
             nodes,
             index,
@@ -307,7 +273,7 @@ fn vertex_edges(
     parent: &[Option<TaskIx>],
     entrance: &[Option<u32>],
 ) -> Vec<(u32, u32)> {
-    let mut pairs = Vec::with_capacity(own.targets.len() + 2 * children.targets.len());
+    let mut pairs = Vec::with_capacity(own.len() + 2 * children.len());
     for task in 0..entrance.len() as u32 {
         // What the task waits for is awaited at the entrance of a group, else at the task.
         let start = entrance[task as usize].unwrap_or(task);

@@ -16,6 +16,7 @@
 mod advice;
 mod build;
 mod check;
+pub(crate) mod edges;
 mod frontier;
 pub mod hash;
 mod id;

@@ -1,24 +1,31 @@
 //! The blocks of a list as points between tasks, so that a block costs few edges whatever its length.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::blocks::TaskBlock;
 use crate::graph::hash::NameMap;
 
 /// A point between tasks: whoever waits for it waits for all of these.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BlockRow<'a> {
     /// Other points, by position.
-    pub(super) rows: Vec<usize>,
+    rows: [Option<u32>; 2],
     /// Tasks, by position in the list.
-    pub(super) tasks: Cow<'a, [u32]>,
+    pub(super) tasks: &'a [u32],
+}
+
+impl BlockRow<'_> {
+    /// Other points, by position.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.rows.into_iter().flatten()
+    }
 }
 
 /// All blocks of a list. Where each is the first part of its run, a row adds to the next shorter one;
-/// else rows halve a run again and again, and a block is put together of the largest that fit.
+/// else a block goes from a middle that many share to both sides, and rows on a side add to the next
+/// shorter one.
 pub(super) struct BlockTable<'a> {
-    numbers: NameMap<(usize, usize, usize), usize>,
+    numbers: NameMap<(usize, usize, usize), u32>,
     pub(super) rows: Vec<BlockRow<'a>>,
 }
 
@@ -57,94 +64,76 @@ impl<'a> BlockTable<'a> {
             blocks.spans.dedup();
             match blocks.spans.iter().all(|span| span.start == 0) {
                 true => table.add_growing(blocks),
-                false => table.add_halved(blocks),
+                false => table.add_by_middles(blocks),
             }
         }
         table
     }
 
     /// The row of a block.
-    pub(super) fn number(&self, block: &TaskBlock) -> Option<usize> {
+    pub(super) fn number(&self, block: &TaskBlock) -> Option<u32> {
         self.numbers.get(&block.key()).copied()
     }
 
-    fn push(&mut self, rows: Vec<usize>, tasks: impl Into<Cow<'a, [u32]>>) -> usize {
-        let tasks = tasks.into();
+    fn push(&mut self, rows: [Option<u32>; 2], tasks: &'a [u32]) -> u32 {
         self.rows.push(BlockRow { rows, tasks });
-        self.rows.len() - 1
+        self.rows.len() as u32 - 1
     }
 
     fn add_growing(&mut self, blocks: RunBlocks<'a>) {
-        let mut shorter: Option<(usize, usize)> = None;
+        let mut shorter = (None, 0);
         for span in blocks.spans {
-            let known = shorter.map_or(0, |(_, end)| end);
-            let rows = shorter.iter().map(|(row, _)| *row).collect();
-            let row = self.push(rows, &blocks.run[known..span.end]);
+            let row = self.push([shorter.0, None], &blocks.run[shorter.1..span.end]);
             self.numbers.insert((blocks.key, 0, span.end), row);
-            shorter = Some((row, span.end));
+            shorter = (Some(row), span.end);
         }
     }
 
-    fn add_halved(&mut self, blocks: RunBlocks<'a>) {
-        let mut halves = HalvedRun {
-            run: blocks.run,
-            known: NameMap::default(),
-        };
-        for span in blocks.spans {
-            let (mut rows, mut tasks) = (Vec::new(), Vec::new());
-            let mut at = span.start;
-            while at < span.end {
-                let length = largest(at, span.end);
-                match length {
-                    1 => tasks.push(blocks.run[at]),
-                    _ => rows.push(halves.row(self, at, length)),
+    fn add_by_middles(&mut self, blocks: RunBlocks<'a>) {
+        let RunBlocks { run, key, spans } = blocks;
+        let mut spans: Vec<(usize, Range<usize>)> = spans
+            .into_iter()
+            .map(|span| (middle(&span), span))
+            .collect();
+        // Within a middle from the shortest left side to the longest.
+        spans.sort_by_key(|(middle, span)| (*middle, usize::MAX - span.start));
+        for of_middle in spans.chunk_by(|one, next| one.0 == next.0) {
+            let middle = of_middle[0].0;
+            let mut ends: Vec<usize> = of_middle.iter().map(|(_, span)| span.end).collect();
+            ends.sort_unstable();
+            ends.dedup();
+            let mut right: Vec<u32> = Vec::with_capacity(ends.len());
+            let mut from = middle;
+            for end in &ends {
+                right.push(self.push([right.last().copied(), None], &run[from..*end]));
+                from = *end;
+            }
+            let (mut left, mut start) = (None, middle);
+            for (_, span) in of_middle {
+                if span.start < start {
+                    left = Some(self.push([left, None], &run[span.start..start]));
+                    start = span.start;
                 }
-                at += length;
+                let right = ends.binary_search(&span.end).ok().map(|at| right[at]);
+                let row = match (left, right) {
+                    (None, Some(row)) => row,
+                    _ => self.push([left, right], &[]),
+                };
+                self.numbers.insert((key, span.start, span.end), row);
             }
-            let row = match (rows.as_slice(), tasks.is_empty()) {
-                ([row], true) => *row,
-                _ => self.push(rows, tasks),
-            };
-            self.numbers.insert((blocks.key, span.start, span.end), row);
         }
     }
 }
 
-/// Parts of a run whose length is a power of two and divides the place where they begin.
-struct HalvedRun<'a> {
-    run: &'a [u32],
-    known: NameMap<(usize, usize), usize>,
-}
-
-/// Parts up to this length name their tasks.
-const SMALLEST_HALF: usize = 8;
-
-impl<'a> HalvedRun<'a> {
-    /// The row of such a part.
-    fn row(&mut self, table: &mut BlockTable<'a>, at: usize, length: usize) -> usize {
-        if let Some(row) = self.known.get(&(at, length)) {
-            return *row;
-        }
-        let row = match length <= SMALLEST_HALF {
-            true => table.push(Vec::new(), &self.run[at..at + length]),
-            false => {
-                let half = length / 2;
-                let rows = vec![self.row(table, at, half), self.row(table, at + half, half)];
-                table.push(rows, Vec::new())
-            }
-        };
-        self.known.insert((at, length), row);
-        row
+/// A place inside a block, or its start: the one that the highest power of two divides, so that blocks
+/// which lie near each other share it.
+fn middle(span: &Range<usize>) -> usize {
+    if span.len() < 2 {
+        return span.start;
     }
-}
-
-/// The length of the largest such part that begins at `at` and does not go past `end`.
-fn largest(at: usize, end: usize) -> usize {
-    let fits = 1 << (usize::BITS - 1 - (end - at).leading_zeros());
-    match at {
-        0 => fits,
-        _ => fits.min(1 << at.trailing_zeros()),
-    }
+    let last = span.end - 1;
+    let highest = (span.start ^ last).ilog2();
+    last >> highest << highest
 }
 
 #[cfg(test)]
@@ -152,11 +141,11 @@ mod tests {
     use super::*;
 
     /// The tasks behind a row.
-    fn tasks(table: &BlockTable<'_>, row: usize) -> Vec<u32> {
-        let row = &table.rows[row];
+    fn tasks(table: &BlockTable<'_>, row: u32) -> Vec<u32> {
+        let row = &table.rows[row as usize];
         let mut all: Vec<u32> = row.tasks.to_vec();
-        for below in &row.rows {
-            all.extend(tasks(table, *below));
+        for below in row.rows() {
+            all.extend(tasks(table, below));
         }
         all.sort_unstable();
         all
@@ -187,8 +176,8 @@ mod tests {
             let parts: Vec<TaskBlock> = starts.map(|at| whole.part(at..at + length)).collect();
             let table = BlockTable::new(parts.iter());
             let edges = table.rows.iter();
-            let edges: usize = edges.map(|row| row.rows.len() + row.tasks.len()).sum();
-            assert!(edges < 25 * run.len(), "{edges}");
+            let edges: usize = edges.map(|row| row.rows().count() + row.tasks.len()).sum();
+            assert!(edges < 8 * run.len(), "{edges}");
         }
     }
 }

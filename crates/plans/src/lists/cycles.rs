@@ -3,6 +3,7 @@
 use super::block_table::BlockTable;
 use super::blocks::TaskWaits;
 use super::model::{ListOptions, TaskList};
+use crate::graph::edges::Edges;
 use crate::graph::{Problem, TaskId};
 
 /// Dependencies (task, on) that close a circle.
@@ -42,34 +43,31 @@ pub(super) fn break_cycles(waits: &[TaskWaits]) -> Vec<(u32, u32)> {
 fn is_acyclic(waits: &[TaskWaits]) -> bool {
     let blocks = BlockTable::new(waits.iter().flat_map(|waits| &waits.blocks));
     // Vertices: tasks, then blocks.
+    let first = waits.len() as u32;
     let vertices = waits.len() + blocks.rows.len();
+    let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(4 * vertices);
+    for (own, at) in waits.iter().zip(0..) {
+        pairs.extend(own.tasks.iter().map(|on| (at, *on)));
+        let rows = own.blocks.iter().filter_map(|block| blocks.number(block));
+        pairs.extend(rows.map(|row| (at, first + row)));
+    }
+    for (row, at) in blocks.rows.iter().zip(first..) {
+        pairs.extend(row.rows().map(|on| (at, first + on)));
+        pairs.extend(row.tasks.iter().map(|on| (at, *on)));
+    }
     let mut waiting = vec![0_u32; vertices];
-    let mut behind: Vec<Vec<u32>> = vec![Vec::new(); vertices];
-    let mut add = |from: usize, on: usize| {
-        waiting[from] += 1;
-        behind[on].push(from as u32);
-    };
-    for (at, own) in waits.iter().enumerate() {
-        for on in &own.tasks {
-            add(at, *on as usize);
-        }
-        for row in own.blocks.iter().filter_map(|block| blocks.number(block)) {
-            add(at, waits.len() + row);
-        }
-    }
-    for (row, at) in blocks.rows.iter().zip(waits.len()..) {
-        row.rows.iter().for_each(|on| add(at, waits.len() + on));
-        row.tasks.iter().for_each(|on| add(at, *on as usize));
-    }
-    let mut free: Vec<usize> = (0..vertices).filter(|at| waiting[*at] == 0).collect();
+    pairs.iter().for_each(|(at, _)| waiting[*at as usize] += 1);
+    let behind = Edges::group_reversed(vertices, &pairs);
+    let free = (0..vertices as u32).filter(|at| waiting[*at as usize] == 0);
+    let mut free: Vec<u32> = free.collect();
     let mut sorted = 0;
     while let Some(at) = free.pop() {
         sorted += 1;
-        for after in &behind[at] {
+        for after in behind.of(at) {
             let left = &mut waiting[*after as usize];
             *left -= 1;
             if *left == 0 {
-                free.push(*after as usize);
+                free.push(*after);
             }
         }
     }

@@ -53,6 +53,11 @@ impl UniqueIds {
 /// Why a text asks for a person.
 pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
     let title = title.to_lowercase();
+    // Nearly every task says nothing of this.
+    let may_ask = |word: &str| memchr::memmem::find(title.as_bytes(), word.as_bytes()).is_some();
+    if !["manual", "checkpoint", "human"].into_iter().any(may_ask) {
+        return None;
+    }
     let asks = title.contains("checkpoint")
         && (title.contains("ask the user") || body.to_lowercase().contains("ask the user"));
     let words = [

@@ -27,7 +27,8 @@ pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<Name
         if before.is_some_and(char::is_alphanumeric) {
             continue;
         }
-        for (word, has_colon) in WORDS {
+        let begins = |word: &str| word.as_bytes()[0] == byte.to_ascii_lowercase();
+        for (word, has_colon) in WORDS.into_iter().filter(|(word, _)| begins(word)) {
             let end = at + word.len();
             let is_word = text.get(at..end);
             if is_word.is_none_or(|found| !found.eq_ignore_ascii_case(word)) {

@@ -10,7 +10,7 @@ use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListGate, ListSection, ListTask, TaskList};
 use crate::graph::TaskStatus;
 use crate::graph::hash::NameSet;
-use crate::roadmap::lines::LineKind;
+use crate::roadmap::lines::{LineKind, lines};
 use crate::roadmap::task_heading::{
     counted_heading, loose_task_heading, numbered_heading, story_heading, task_heading,
 };
@@ -129,6 +129,23 @@ fn says_step(title: &str) -> bool {
         .get(..5)
         .filter(|word| word.eq_ignore_ascii_case("step "));
     rest.is_some() && title[5..].starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether there is a box under `Task N: …`: most plans tell with their first lines.
+pub(super) fn has_plain_task(text: &str) -> bool {
+    let mut inside = None;
+    for line in lines(text, &mut Vec::new()) {
+        if let Some((level, heading)) = line.heading() {
+            let is_task = task_heading(heading, &WORDS).is_some();
+            inside = match is_task {
+                true => Some(level),
+                false => inside.filter(|above| level > *above),
+            };
+        } else if inside.is_some() && check_box(&line).is_some() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether a task of the plan has a box, of its own or under it.

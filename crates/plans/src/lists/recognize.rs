@@ -7,7 +7,7 @@ use super::format::ListFormat;
 use super::json_list::whole_value;
 use super::passes_json::{status_stories, stories};
 use super::{plan, spec_kit, task_master};
-use crate::roadmap::{self, ForeignFormat};
+use crate::roadmap::{self, ForeignFormat, Whose};
 
 /// What a file was found to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,30 +99,21 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
             format!("make a roadmap of it: descartes import {path}"),
         );
     }
-    let read = roadmap::parse(text);
-    match read.foreign {
-        Some(ForeignFormat::Plan) if is_plan(text) => return Recognized::List(ListFormat::Plan),
-        Some(ForeignFormat::Plan) => return markdown(path, text),
-        Some(ForeignFormat::SpecKit) => return Recognized::List(ListFormat::SpecKit),
-        Some(ForeignFormat::Kiro) => return Recognized::List(ListFormat::Kiro),
-        Some(found @ ForeignFormat::Gsd) => {
-            return other(
-                found.describe(),
-                format!("make a roadmap of it: descartes import {path}"),
-            );
-        }
-        Some(found @ ForeignFormat::Conductor) => {
-            return other(
-                found.describe(),
-                "run one track: descartes roadmap run conductor/tracks/NAME/plan.md".to_owned(),
-            );
-        }
-        None => {}
+    match roadmap::whose(text) {
+        Whose::Foreign(ForeignFormat::Plan) if is_plan(text) => Recognized::List(ListFormat::Plan),
+        Whose::Foreign(ForeignFormat::Plan) | Whose::Unknown => markdown(path, text),
+        Whose::Foreign(ForeignFormat::SpecKit) => Recognized::List(ListFormat::SpecKit),
+        Whose::Foreign(ForeignFormat::Kiro) => Recognized::List(ListFormat::Kiro),
+        Whose::Foreign(found @ ForeignFormat::Gsd) => other(
+            found.describe(),
+            format!("make a roadmap of it: descartes import {path}"),
+        ),
+        Whose::Foreign(found @ ForeignFormat::Conductor) => other(
+            found.describe(),
+            "run one track: descartes roadmap run conductor/tracks/NAME/plan.md".to_owned(),
+        ),
+        Whose::Ours => Recognized::Roadmap,
     }
-    if roadmap::is_ours(text) {
-        return Recognized::Roadmap;
-    }
-    markdown(path, text)
 }
 
 /// Whether a text begins with a box that has no bullet.
@@ -135,7 +126,7 @@ fn begins_with_box(text: &str) -> bool {
 
 /// Whether tasks of a plan have boxes: a report on tasks has none, or elsewhere.
 fn is_plan(text: &str) -> bool {
-    plan::has_boxes(&Document::read(text, |_| None))
+    plan::has_plain_task(text) || plan::has_boxes(&Document::read(text, |_| None))
 }
 
 fn markdown(path: &str, text: &str) -> Recognized {

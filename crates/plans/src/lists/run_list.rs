@@ -116,8 +116,8 @@ impl<'a> RunGraph<'a> {
     fn joints(&self) -> Vec<Joint> {
         let blocks = self.blocks.rows.iter().map(|row| {
             let mut joint = Joint::default();
-            joint.joints.extend(row.rows.iter().map(|row| *row as u32));
-            for at in row.tasks.iter() {
+            joint.joints.extend(row.rows());
+            for at in row.tasks {
                 match self.vertices[*at as usize] {
                     RunVertex::Task(task) => joint.tasks.push(task),
                     RunVertex::Joint(other) => joint.joints.push(other),
@@ -162,7 +162,7 @@ impl<'a> RunGraph<'a> {
             RunVertex::Joint(joint) => Some(joint),
             RunVertex::Task(_) => None,
         });
-        blocks.map(|row| row as u32).chain(passed).collect()
+        blocks.chain(passed).collect()
     }
 
     fn node(&self, task: &ListTask) -> TaskNode {

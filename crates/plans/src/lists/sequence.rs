@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::block_table::BlockTable;
 use super::blocks::TaskWaits;
 use super::model::TaskList;
+use crate::graph::edges::Edges;
 
 /// A task in the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +50,9 @@ pub(super) fn sequence(
 /// Vertices are tasks, then rows of blocks, then the ends of tasks with parts.
 struct Sorter {
     tasks: u32,
-    /// What each vertex waits for, and who waits for it.
-    ahead: Vec<Vec<u32>>,
-    behind: Vec<Vec<u32>>,
+    /// What each vertex waits for, and who waits for it; [`NOTHING`] where that was left out.
+    ahead: Edges,
+    behind: Edges,
     /// How many of them are not done.
     waiting: Vec<u32>,
     is_done: Vec<bool>,
@@ -70,58 +71,50 @@ impl Sorter {
         let table = BlockTable::new(named.iter().flat_map(|waits| &waits.blocks));
         let tasks = named.len();
         let ends = Ends::of(list, tasks + table.rows.len());
+        let row_vertex = |row: u32| tasks as u32 + row;
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(4 * ends.vertices);
+        for (row, at) in table.rows.iter().zip(tasks as u32..) {
+            pairs.extend(row.tasks.iter().map(|on| (at, ends.end(*on))));
+            pairs.extend(row.rows().map(|on| (at, row_vertex(on))));
+        }
+        let rows_of = |waits: &TaskWaits| -> Vec<u32> {
+            let rows = waits.blocks.iter().filter_map(|block| table.number(block));
+            rows.map(row_vertex).collect()
+        };
+        let blocks: Vec<Vec<u32>> = named.iter().map(rows_of).collect();
+        for at in (0..tasks as u32).filter(|at| !list.tasks[*at as usize].container) {
+            let above = ends.with_parents(at);
+            for task in above.iter().map(|task| *task as usize) {
+                let single = named[task].tasks.iter();
+                let single = single.filter(|on| !above.contains(on));
+                pairs.extend(single.map(|on| (at, ends.end(*on))));
+                pairs.extend(blocks[task].iter().map(|row| (at, *row)));
+            }
+        }
+        for (at, parent) in ends.parents.iter().enumerate() {
+            let parent = parent.map(|parent| (ends.end(parent), ends.end(at as u32)));
+            pairs.extend(parent);
+        }
+        let mut waiting = vec![0; ends.vertices];
+        pairs.iter().for_each(|(at, _)| waiting[*at as usize] += 1);
         let mut sorter = Self {
             tasks: tasks as u32,
-            ahead: vec![Vec::new(); ends.vertices],
-            behind: vec![Vec::new(); ends.vertices],
-            waiting: vec![0; ends.vertices],
+            ahead: Edges::group(ends.vertices, &pairs),
+            behind: Edges::group_reversed(ends.vertices, &pairs),
+            waiting,
             is_done: vec![false; ends.vertices],
             done_until: 0,
             done_last: 0,
             ready: BinaryHeap::new(),
             placed: Vec::with_capacity(tasks),
             lost: Vec::new(),
-            blocks: vec![Vec::new(); tasks],
+            blocks,
         };
-        let row_vertex = |row: usize| (tasks + row) as u32;
-        for (row, at) in table.rows.iter().zip(tasks as u32..) {
-            row.tasks
-                .iter()
-                .for_each(|on| sorter.add(at, ends.end(*on)));
-            row.rows
-                .iter()
-                .for_each(|on| sorter.add(at, row_vertex(*on)));
-        }
-        for at in (0..tasks as u32).filter(|at| !list.tasks[*at as usize].container) {
-            let above = ends.with_parents(at);
-            for task in &above {
-                let waits = &named[*task as usize];
-                let single = waits.tasks.iter().filter(|on| !above.contains(on));
-                single.for_each(|on| sorter.add(at, ends.end(*on)));
-                let rows = waits.blocks.iter().filter_map(|block| table.number(block));
-                rows.for_each(|row| sorter.add(at, row_vertex(row)));
-            }
-        }
-        for (at, waits) in named.iter().enumerate() {
-            let rows = waits.blocks.iter().filter_map(|block| table.number(block));
-            sorter.blocks[at] = rows.map(row_vertex).collect();
-        }
-        for (at, parent) in ends.parents.iter().enumerate() {
-            if let Some(parent) = parent {
-                sorter.add(ends.end(*parent), ends.end(at as u32));
-            }
-        }
         let free = (0..ends.vertices as u32).filter(|at| sorter.waiting[*at as usize] == 0);
         for vertex in free.collect::<Vec<u32>>() {
             sorter.free(vertex);
         }
         sorter
-    }
-
-    fn add(&mut self, vertex: u32, on: u32) {
-        self.ahead[vertex as usize].push(on);
-        self.behind[on as usize].push(vertex);
-        self.waiting[vertex as usize] += 1;
     }
 
     /// A vertex that waits for nothing more: a task takes its turn, anything else is done at once.
@@ -136,8 +129,10 @@ impl Sorter {
         let mut open = vec![vertex];
         while let Some(vertex) = open.pop() {
             self.is_done[vertex as usize] = true;
-            for at in 0..self.behind[vertex as usize].len() {
-                let after = self.behind[vertex as usize][at];
+            for after in self.behind.of(vertex).iter().copied() {
+                if after == NOTHING {
+                    continue;
+                }
                 let left = &mut self.waiting[after as usize];
                 // One that was placed to break a circle waits no more.
                 *left = left.saturating_sub(1);
@@ -219,11 +214,8 @@ impl Sorter {
         match lost {
             Some(lost) => {
                 self.lost.push(lost);
-                let ahead = &mut self.ahead[task as usize];
-                let edges = ahead.iter().filter(|on| **on == next).count() as u32;
-                ahead.retain(|on| *on != next);
-                self.behind[next as usize].retain(|after| *after != task);
-                self.waiting[task as usize] -= edges;
+                self.waiting[task as usize] -= leave_out(self.ahead.of_mut(task), next);
+                leave_out(self.behind.of_mut(next), task);
                 if self.waiting[task as usize] == 0 {
                     self.free(task);
                 }
@@ -239,7 +231,7 @@ impl Sorter {
 
     /// Vertices that wait for each other, each for the next; nothing is ready.
     fn circle(&self) -> Vec<u32> {
-        let open = |vertex: &u32| !self.is_done[*vertex as usize];
+        let open = |vertex: &u32| *vertex != NOTHING && !self.is_done[*vertex as usize];
         let mut path: Vec<u32> = self.first_open().into_iter().collect();
         let mut places: HashMap<u32, usize> = HashMap::new();
         while let Some(last) = path.last().copied() {
@@ -247,13 +239,26 @@ impl Sorter {
                 path.pop();
                 return path.split_off(at);
             }
-            match self.ahead[last as usize].iter().copied().find(open) {
+            match self.ahead.of(last).iter().copied().find(open) {
                 Some(on) => path.push(on),
                 None => return Vec::new(),
             }
         }
         path
     }
+}
+
+/// In the place of an edge that was left out.
+const NOTHING: u32 = u32::MAX;
+
+/// Leaves out the edges to a vertex; answers how many these were.
+fn leave_out(edges: &mut [u32], vertex: u32) -> u32 {
+    let mut count = 0;
+    for edge in edges.iter_mut().filter(|edge| **edge == vertex) {
+        *edge = NOTHING;
+        count += 1;
+    }
+    count
 }
 
 /// Where tasks with parts end.

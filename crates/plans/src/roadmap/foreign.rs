@@ -12,34 +12,30 @@ use descartes_text::finding::Place;
 /// Property lines of ours under a task line of ours decide first: who wrote `depends:` or `check:`
 /// there wrote a roadmap, whatever the ids look like.
 pub(super) fn recognize(all: &[RoadmapLine<'_>]) -> Option<(ForeignFormat, Place)> {
-    let facts = FormatHints::of(all);
-    if facts.has_properties || facts.first_box.is_none() {
-        return None;
-    }
-    // A box of ours under `## Tasks` has an id in bold letters; those of plan files have "Step 1".
-    if let (Some(place), true) = (facts.task_heading, facts.has_steps || !facts.is_ours) {
-        return Some((ForeignFormat::Plan, place));
-    }
-    if facts.is_ours {
-        return None;
-    }
-    let formats = [
-        (ForeignFormat::Gsd, facts.phase_box),
-        (ForeignFormat::Conductor, facts.track_box),
-        (ForeignFormat::SpecKit, facts.spec_kit()),
-        (ForeignFormat::Kiro, facts.kiro()),
-    ];
-    formats
-        .into_iter()
-        .find_map(|(format, place)| Some((format, place?)))
+    FormatHints::of(all).foreign()
 }
 
-/// Whether a text is a roadmap of ours: by its properties, by `## Tasks` with ids in bold letters, or
-/// since each of its boxes has such an id, without blanks.
-pub fn is_ours(text: &str) -> bool {
-    let all = lines(text, &mut Vec::new());
-    let facts = FormatHints::of(&all);
-    facts.has_properties || facts.is_ours || (facts.has_ids && !facts.has_other_boxes)
+/// Whose a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A roadmap: by its properties, by `## Tasks` with ids in bold letters, or since each of its boxes
+    /// has such an id, without blanks.
+    Ours,
+    /// Another tool's.
+    Foreign(ForeignFormat),
+    Unknown,
+}
+
+/// Whose a text is, without reading its tasks.
+pub fn whose(text: &str) -> Whose {
+    let facts = FormatHints::of(&lines(text, &mut Vec::new()));
+    let is_ours =
+        facts.has_properties || facts.is_ours || (facts.has_ids && !facts.has_other_boxes);
+    match facts.foreign() {
+        Some((format, _)) => Whose::Foreign(format),
+        None if is_ours => Whose::Ours,
+        None => Whose::Unknown,
+    }
 }
 
 /// Whether a text in a folder of spec-kit's is its list. Property lines of ours tell otherwise; `beside`
@@ -146,6 +142,29 @@ impl FormatHints {
         if is_dotted_number(rest) {
             self.dotted_box.get_or_insert(place);
         }
+    }
+
+    /// The other tool's format, with the line that tells.
+    fn foreign(&self) -> Option<(ForeignFormat, Place)> {
+        if self.has_properties || self.first_box.is_none() {
+            return None;
+        }
+        // A box of ours under `## Tasks` has an id in bold letters; those of plan files have "Step 1".
+        if let (Some(place), true) = (self.task_heading, self.has_steps || !self.is_ours) {
+            return Some((ForeignFormat::Plan, place));
+        }
+        if self.is_ours {
+            return None;
+        }
+        let formats = [
+            (ForeignFormat::Gsd, self.phase_box),
+            (ForeignFormat::Conductor, self.track_box),
+            (ForeignFormat::SpecKit, self.spec_kit()),
+            (ForeignFormat::Kiro, self.kiro()),
+        ];
+        formats
+            .into_iter()
+            .find_map(|(format, place)| Some((format, place?)))
     }
 
     /// Ids such as `T001` alone may be ours; under phases or with labels they are spec-kit's.

@@ -34,7 +34,7 @@ mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
 pub(crate) use foreign::is_dependency_graph;
-pub use foreign::{is_ours, is_spec_kit};
+pub use foreign::{Whose, is_spec_kit, whose};
 pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{Depends, Keys, known_keys};
