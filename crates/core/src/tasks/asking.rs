@@ -42,7 +42,8 @@ pub(crate) enum SourceAnswer {
     Written(TaskId, Write, Result<(), SourceError>),
     News(Result<Option<Box<Loaded>>, SourceError>),
     Settled {
-        result: Result<(), SourceError>,
+        /// The tasks as they are now, where they were read.
+        result: Result<Option<Box<Loaded>>, SourceError>,
         /// What is still owed.
         owed: Vec<(TaskId, Write)>,
     },
@@ -169,19 +170,26 @@ fn written(source: &mut dyn TaskSource, task: &TaskId, write: &Write) -> Result<
     }
 }
 
-fn settle(source: &mut dyn TaskSource, owed: &mut Vec<(TaskId, Write)>) -> Result<(), SourceError> {
+/// What cannot be found is still owed: the file may be half-written.
+fn settle(
+    source: &mut dyn TaskSource,
+    owed: &mut Vec<(TaskId, Write)>,
+) -> Result<Option<Box<Loaded>>, SourceError> {
+    let mut loaded = None;
     // Once the loop ends there is nothing to ask for: what is owed is said, and no more.
     if source.line().is_none_or(|line| !line.is_urgent()) {
         source.forget();
-        source.news()?;
+        loaded = source.news()?;
     }
-    while let Some((task, write)) = owed.first() {
+    let mut at = 0;
+    while let Some((task, write)) = owed.get(at) {
         match written(source, task, write) {
-            Ok(()) | Err(SourceError::NoTask { .. }) => drop(owed.remove(0)),
+            Ok(()) => drop(owed.remove(at)),
+            Err(SourceError::NoTask { .. }) => at += 1,
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(loaded.map(Box::new))
 }
 
 /// A source on a thread of its own. Dropping it ends what it is being asked.
@@ -261,7 +269,7 @@ fn serve(
         match &answered {
             SourceAnswer::Written(.., Err(SourceError::NoTask { .. })) => {}
             SourceAnswer::Written(.., Err(_)) => behind = true,
-            SourceAnswer::Settled { result: Ok(()), .. } => behind = false,
+            SourceAnswer::Settled { result: Ok(_), .. } => behind = false,
             _ => {}
         }
         tell(answered);
@@ -357,7 +365,7 @@ mod tests {
         assert!(access.ask(SourceRequest::Settle(owed)).is_none());
         match told.recv().unwrap() {
             SourceAnswer::Settled {
-                result: Ok(()),
+                result: Ok(_),
                 owed,
             } => assert!(owed.is_empty()),
             other => panic!("{other:?}"),

@@ -1,17 +1,16 @@
 //! The task file while the loop runs: what others write becomes inputs, a new shape a new plan.
 
 use std::collections::HashSet;
-use std::time::Instant;
 
 use descartes_kernel::edits::FieldChange;
 use descartes_kernel::fact;
 use descartes_kernel::sched::Input;
+use descartes_kernel::tasks::MissingTasks;
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 use super::asking::{SourceRequest, Write};
 use super::planned::planned;
 use super::runner::Runner;
-use super::runner_state::SETTLED;
 use super::source::{Keeps, Loaded, SourceError};
 use super::task_file::Attempted;
 use crate::host::HostError;
@@ -74,6 +73,10 @@ impl Runner<'_> {
             ) => {
                 return self.file_is_away(&error, Attempted::Other);
             }
+            // A task was not found in it.
+            Err(error) if self.file.doubt.is_some() => {
+                return self.file_is_away(&error, Attempted::Other);
+            }
             Err(error) => {
                 let message = format!("the tasks cannot be read at the moment: {error}");
                 if self.reload_trouble.as_ref() != Some(&message) {
@@ -84,8 +87,18 @@ impl Runner<'_> {
             }
         };
         self.reload_trouble = None;
-        if !self.is_whole(&loaded) {
-            return Ok(());
+        let doubted = self.file.doubt.is_some();
+        match self.missing_in(&loaded) {
+            MissingTasks::Believed => {}
+            MissingTasks::LookAgain(_) => {
+                self.source.forget();
+                self.inputs.push_back(Input::FileAway);
+                return Ok(());
+            }
+            MissingTasks::OtherList => {
+                let error = self.other_list();
+                return self.file_is_away(&error, Attempted::Other);
+            }
         }
         let held = self.orders.hold(&mut loaded);
         let same = same_shape(&self.loaded.plan, &loaded.plan);
@@ -122,7 +135,10 @@ impl Runner<'_> {
         let lost = self.lost_marks();
         self.tell_opened(&lost)?;
         self.inputs.extend(lost);
-        Ok(())
+        match doubted {
+            true => self.doubt_is_over(),
+            false => Ok(()),
+        }
     }
 
     /// Boxes that this host ticked and somebody opened are ticked again, which a person is told: it
@@ -149,25 +165,23 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether the file holds all tasks that are still to be done. Those that are missing are
-    /// believed to be gone once they have been missing for a moment: a file may be read while it is
-    /// written.
-    fn is_whole(&mut self, loaded: &Loaded) -> bool {
+    /// What to believe of a file that does not hold all tasks: it may be read while it is written.
+    pub(super) fn missing_in(&mut self, loaded: &Loaded) -> MissingTasks {
         let (old, new) = (self.loaded.plan.graph(), loaded.plan.graph());
         let nodes = old.nodes().iter().map(|node| &node.id);
-        let missing = nodes.filter(|id| new.find(id).is_none());
-        let missing: Vec<TaskId> = missing.cloned().collect();
-        let since = match &self.file.missing {
-            Some((known, since)) if *known == missing => *since,
-            _ => Instant::now(),
-        };
-        if missing.is_empty() || since.elapsed() >= SETTLED {
-            self.file.missing = None;
-            return true;
+        let missing = nodes.filter(|id| new.find(id).is_none()).cloned();
+        let (keeper, known) = (self.config.source.keeper(), old.nodes().len());
+        self.file.misses(keeper, known, missing.collect())
+    }
+
+    /// It can be read, and is another list.
+    pub(super) fn other_list(&self) -> SourceError {
+        let path = self.config.source.path();
+        SourceError::Content {
+            path: path.to_owned(),
+            message: "none of the tasks that this loop is to do is in it any more".to_owned(),
+            hint: format!("see: descartes roadmap check {}", path.display()),
         }
-        self.file.missing = Some((missing, since));
-        self.source.forget();
-        false
     }
 
     /// Tasks that were still to be done when a host died, and that are no longer in the file.

@@ -115,7 +115,7 @@ impl TaskSource for RoadmapSource {
         match roadmap::mark_of(&self.read()?, task) {
             Some(CheckMark::Open) => Ok(Claim::Taken),
             Some(mark) => Ok(Claim::Found(mark.status())),
-            None => Ok(Claim::Found(TaskStatus::Cancelled)),
+            None => Ok(Claim::Missing),
         }
     }
 
@@ -165,10 +165,26 @@ impl TaskSource for RoadmapSource {
 }
 
 impl RoadmapSource {
+    /// Whether a text has all tasks that were known. Somebody may be in the middle of writing one that
+    /// has not: what we wrote then would be all that is left of the file.
+    fn holds_known_tasks(&self, text: &str) -> bool {
+        let known = self.known.as_deref().filter(|known| *known != text);
+        known.is_none_or(|known| {
+            let now = roadmap::task_ids(text);
+            roadmap::task_ids(known).is_subset(&now)
+        })
+    }
+
     /// Changes the box of a task: one character.
     fn put_mark(&mut self, task: &TaskId, mark: CheckMark) -> Result<(), SourceError> {
         for _ in 0..TRIES {
             let text = self.read()?;
+            if !self.holds_known_tasks(&text) {
+                return Err(SourceError::NoTask {
+                    path: self.path.clone(),
+                    task: task.clone(),
+                });
+            }
             let edit = roadmap::set_mark(&text, task, None, mark).map_err(|error| match error {
                 EditError::UnknownTask { .. } => SourceError::NoTask {
                     path: self.path.clone(),

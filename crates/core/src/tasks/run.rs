@@ -431,8 +431,8 @@ impl<'d> Runner<'d> {
         }
         let wake = self.waking;
         let wake = wake.map(|until| self.d.left_until(until).min(CLOCK_CHECK));
-        let settling = self.questions.settling;
-        let look = self.file.look_again().filter(|_| !settling);
+        let asking = self.questions.settling || self.questions.news.is_some();
+        let look = self.file.look_again().filter(|_| !asking);
         let time = self.time_to_land();
         let deadline = wake.into_iter().chain(look).chain(time).min();
         let deadline = deadline.map(|left| self.d.mono() + left);
@@ -452,7 +452,7 @@ impl<'d> Runner<'d> {
                     self.inputs.push_back(Input::Wake { now });
                 }
                 match self.file.look_again() {
-                    Some(left) if left.is_zero() && !settling => self.look_for_file(),
+                    Some(left) if left.is_zero() && !asking => self.look_for_file(),
                     _ => Ok(()),
                 }
             }

@@ -4,14 +4,10 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use descartes_kernel::sched::Attempt;
-use descartes_kernel::tasks::TaskKeeper;
+use descartes_kernel::tasks::{MissingTasks, TaskKeeper};
 use descartes_plans::graph::TaskId;
 
 use super::asking::Write;
-
-/// Tasks that are missing in the file are believed to be gone when they still are after so long:
-/// until then somebody may be writing it.
-pub(super) const SETTLED: Duration = Duration::from_secs(1);
 
 /// How far growth is.
 #[derive(Debug, Default)]
@@ -128,15 +124,73 @@ pub(super) struct FileState {
     pub(super) trouble: Option<FileTrouble>,
     /// What is to be written into it, in order.
     pub(super) owed: Vec<(TaskId, Write)>,
-    /// Tasks that were missing when it was last read, and since when.
-    pub(super) missing: Option<(Vec<TaskId>, Instant)>,
     /// Tasks whose box this host ticked.
     pub(super) ticked: HashSet<TaskId>,
     /// Those of them of which it was said that somebody opened the box again.
     pub(super) said_opened: HashSet<TaskId>,
+    /// Tasks are missing in it: nothing is decided before it was looked at again.
+    pub(super) doubt: Option<FileDoubt>,
+    /// How often it was doubted since a task could be claimed.
+    pub(super) doubts: u32,
 }
 
+/// Tasks that are missing in the task file.
+#[derive(Debug)]
+pub(super) struct FileDoubt {
+    /// Those that were missing when it was last read; none before it was read again.
+    missing: Vec<TaskId>,
+    /// Since when these.
+    since: Instant,
+    look_again: Instant,
+}
+
+/// A file that is doubted so often without a task being missing is believed.
+const MOST_DOUBTS: u32 = 50;
+
 impl FileState {
+    /// A task was not found in it; whether that is a reason to look at all of it again.
+    pub(super) fn doubt(&mut self) -> bool {
+        let now = Instant::now();
+        self.doubts += 1;
+        if self.doubts > MOST_DOUBTS {
+            return false;
+        }
+        self.doubt.get_or_insert(FileDoubt {
+            missing: Vec::new(),
+            since: now,
+            look_again: now,
+        });
+        true
+    }
+
+    /// It was read, and does not have these of so many tasks.
+    pub(super) fn misses(
+        &mut self,
+        keeper: TaskKeeper,
+        known: usize,
+        missing: Vec<TaskId>,
+    ) -> MissingTasks {
+        let now = Instant::now();
+        let since = match self.doubt.take() {
+            Some(doubt) if doubt.missing == missing => doubt.since,
+            _ => now,
+        };
+        let found = keeper.believes(known, missing.len(), now.duration_since(since));
+        if let MissingTasks::LookAgain(left) = found {
+            self.doubt = Some(FileDoubt {
+                missing,
+                since,
+                look_again: now + left,
+            });
+        }
+        found
+    }
+
+    /// Whether it can be written now.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.away && self.doubt.is_none()
+    }
+
     /// It could not be used once more; whether people do not know of it yet.
     pub(super) fn failed(&mut self, keeper: TaskKeeper, by_claim: bool, message: &str) -> bool {
         let now = Instant::now();
@@ -157,12 +211,10 @@ impl FileState {
 
     /// When the file is to be looked at again, whoever has written it.
     pub(super) fn look_again(&self) -> Option<Duration> {
-        match (&self.trouble, &self.missing) {
-            (Some(trouble), _) if self.away => {
-                Some(trouble.next_try.saturating_duration_since(Instant::now()))
-            }
-            (_, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
-            (_, None) => None,
-        }
+        let next = match (&self.trouble, &self.doubt) {
+            (Some(trouble), _) if self.away => Some(trouble.next_try),
+            (_, doubt) => doubt.as_ref().map(|doubt| doubt.look_again),
+        };
+        next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 }

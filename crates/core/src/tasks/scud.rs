@@ -221,7 +221,7 @@ impl TaskSource for ScudSource {
             matches!(found, TaskStatus::Pending | TaskStatus::InProgress)
         });
         match claim {
-            Err(SourceError::NoTask { .. }) => Ok(Claim::Found(TaskStatus::Cancelled)),
+            Err(SourceError::NoTask { .. }) => Ok(Claim::Missing),
             claim => claim,
         }
     }

@@ -35,6 +35,8 @@ pub enum Claim {
     Taken,
     /// It has another status; nothing was changed.
     Found(TaskStatus),
+    /// It is not in the file: taken out, or somebody is in the middle of writing.
+    Missing,
 }
 
 /// Whether a file holds every status, or no more than what is done.
@@ -144,8 +146,7 @@ pub trait TaskSource: Send {
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Sets a task to in-progress, if it is pending or in progress. One that is not in the file any
-    /// more is found cancelled.
+    /// Sets a task to in-progress, if it is pending or in progress.
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError>;
     /// Sets a status whatever it was.
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError>;

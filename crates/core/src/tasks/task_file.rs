@@ -12,7 +12,7 @@ use descartes_plans::graph::{TaskId, TaskStatus};
 use super::asking::{SourceAnswer, SourceRequest, Write};
 use super::event::TaskEvent;
 use super::runner::Runner;
-use super::source::{Claim, Keeps, SourceError};
+use super::source::{Claim, Keeps, Loaded, SourceError};
 use super::watch::FileWatch;
 use crate::host::HostError;
 
@@ -32,7 +32,7 @@ pub(super) enum Attempted {
 impl Runner<'_> {
     /// Writes what became of a task, now or once the file can be written.
     pub(super) fn write(&mut self, task: &TaskId, write: Write) -> Result<(), HostError> {
-        if !self.file.away {
+        if self.file.is_usable() {
             return self.ask(SourceRequest::Write(task.clone(), write));
         }
         self.file.owed.push((task.clone(), write));
@@ -57,8 +57,8 @@ impl Runner<'_> {
                 }
                 Ok(())
             }
-            SourceAnswer::Written(task, _, Err(SourceError::NoTask { .. })) => {
-                self.said_gone(&task)
+            SourceAnswer::Written(task, write, Err(SourceError::NoTask { .. })) => {
+                self.not_found(task, write)
             }
             SourceAnswer::Written(task, write, Err(error)) => {
                 self.file_is_away(&error, Attempted::Other)?;
@@ -86,10 +86,38 @@ impl Runner<'_> {
         ))
     }
 
-    fn said_gone(&mut self, task: &TaskId) -> Result<(), HostError> {
+    /// A task is not in the file, as far as that is written: it is owed until all of it was read again.
+    fn not_found(&mut self, task: TaskId, write: Write) -> Result<(), HostError> {
+        let is_known = self.loaded.plan.graph().find(&task).is_some();
+        let is_file = self.config.source.keeper() == TaskKeeper::File;
+        if is_file && is_known && self.doubt_file() {
+            self.file.owed.push((task, write));
+            return Ok(());
+        }
         self.d.warn(format!(
             "task {task} is no longer in the task file: its status was not written"
         ))
+    }
+
+    /// A task was not found in the file: nothing is started, and nothing ends, before all of it was read
+    /// again. Says whether that is worth it.
+    fn doubt_file(&mut self) -> bool {
+        if !self.file.doubt() {
+            return false;
+        }
+        self.inputs.push_back(Input::FileAway);
+        self.source.forget();
+        self.news.push_back(TaskEvent::FileWritten);
+        true
+    }
+
+    /// The file is as its writer wants it: what was owed to it meanwhile is written.
+    pub(super) fn doubt_is_over(&mut self) -> Result<(), HostError> {
+        self.inputs.push_back(Input::FileBack);
+        for (task, write) in std::mem::take(&mut self.file.owed) {
+            self.write(&task, write)?;
+        }
+        Ok(())
     }
 
     /// Claims a task for us; where the file is away, it is not started now.
@@ -113,6 +141,7 @@ impl Runner<'_> {
         let found = match claim {
             Ok(Claim::Taken) => {
                 self.claimed.insert(task);
+                self.file.doubts = 0;
                 self.file_works()?;
                 return self.start_held();
             }
@@ -121,6 +150,8 @@ impl Runner<'_> {
                 self.news.push_back(TaskEvent::FileWritten);
                 found
             }
+            Ok(Claim::Missing) if self.doubt_file() => TaskStatus::Pending,
+            Ok(Claim::Missing) => TaskStatus::Cancelled,
             // It was cut off, since the loop ends.
             Err(SourceError::Tracker { .. }) if self.is_ending() => TaskStatus::Pending,
             Err(error) => {
@@ -152,6 +183,7 @@ impl Runner<'_> {
         let is_new = self.file.failed(keeper, by_claim, &error.to_string());
         self.give_up_waiting(error)?;
         self.file.away = true;
+        self.file.doubt = None;
         self.inputs.push_back(Input::FileAway);
         let noun = keeper.noun();
         let what = format!("waiting for the {noun} {name}: {error}");
@@ -190,7 +222,7 @@ impl Runner<'_> {
     /// Looks whether the file can be used again; writes what is owed to it, and reads it.
     pub(super) fn look_for_file(&mut self) -> Result<(), HostError> {
         if !self.file.away {
-            return match self.file.missing {
+            return match self.file.doubt {
                 Some(_) => self.reload(),
                 None => Ok(()),
             };
@@ -205,12 +237,22 @@ impl Runner<'_> {
     /// What was owed is written, or not.
     fn settled(
         &mut self,
-        result: Result<(), SourceError>,
+        result: Result<Option<Box<Loaded>>, SourceError>,
         mut owed: Vec<(TaskId, Write)>,
     ) -> Result<(), HostError> {
         self.questions.settling = false;
         owed.append(&mut self.file.owed);
         self.file.owed = owed;
+        let is_other = |loaded: &Loaded| {
+            let graph = loaded.plan.graph();
+            let mut known = self.loaded.plan.graph().nodes().iter();
+            known.all(|node| graph.find(&node.id).is_none())
+        };
+        let is_file = self.config.source.keeper() == TaskKeeper::File;
+        let result = match result {
+            Ok(Some(loaded)) if is_file && is_other(&loaded) => Err(self.other_list()),
+            result => result,
+        };
         if let Err(error) = result {
             let keeper = self.config.source.keeper();
             self.file.failed(keeper, false, &error.to_string());
@@ -238,7 +280,7 @@ impl Runner<'_> {
         self.source.hurry(Hurry::Over);
         loop {
             let waited = self.d.mono().saturating_sub(since);
-            let owes = self.file.away && !self.file.owed.is_empty();
+            let owes = !self.file.is_usable() && !self.file.owed.is_empty();
             let waits = owes && self.d.state.requests.stop.is_none() && waited < LAST_WAIT;
             if !self.source.is_busy() && !waits {
                 break;

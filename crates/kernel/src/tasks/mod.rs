@@ -26,7 +26,7 @@ pub use attempt_config::{
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
-pub use file_wait::TaskKeeper;
+pub use file_wait::{MissingTasks, TaskKeeper};
 pub use git_words::{
     commit_reason, git_reason, is_disk_full, overwritten, remote_reason, stash_branch, telling_line,
 };

@@ -39,5 +39,5 @@ pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{Depends, Keys, known_keys};
 pub use model::{CheckMark, Constraints, Criterion, Phase, Roadmap, RoadmapTask};
-pub use parse::{check, parse};
+pub use parse::{check, parse, task_ids};
 pub use settings::{Defaults, TaskSettings};

@@ -1,5 +1,7 @@
 //! A roadmap from its text.
 
+use std::collections::HashSet;
+
 use super::keys::Depends;
 use super::lines::{LineKind, RoadmapLine, lines};
 use super::model::{CheckMark, Roadmap, RoadmapTask};
@@ -55,6 +57,12 @@ pub(super) fn heads(text: &str) -> Vec<TaskHead<'_>> {
         }
     }
     heads
+}
+
+/// The ids of all tasks, without reading what stands under them.
+pub fn task_ids(text: &str) -> HashSet<String> {
+    let heads = heads(text).into_iter();
+    heads.map(|head| head.id.to_owned()).collect()
 }
 
 /// Everything that there is to say about a roadmap before it is run, in the order of the file.

@@ -1,7 +1,7 @@
 //! A list of another tool as a source of tasks. It is a person's: of it, only the marks of tasks
 //! change that were proven.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,8 +38,9 @@ pub struct ListSource {
     format: ListFormat,
     options: ListOptions,
     tag: Option<String>,
-    /// Tasks as they were known when the list was last read.
+    /// Tasks as they were known when the list was last read, and before that.
     known: Vec<KnownTask>,
+    known_before: Vec<KnownTask>,
     /// The files as they were last read or written here.
     seen: Option<Vec<ListFile>>,
     /// The list as it was last read, with the marks that were written since: thousands of tasks are
@@ -56,6 +57,7 @@ impl ListSource {
             options,
             tag,
             known: Vec::new(),
+            known_before: Vec::new(),
             seen: None,
             last: None,
         }
@@ -112,7 +114,8 @@ impl ListSource {
         let _lock = ToolLock::take(&self.path, self.format)?;
         for _ in 0..TRIES {
             let mut read = self.read()?;
-            let Some(changed) = change(&read) else {
+            let changed = self.holds_known_tasks(&read.list).then(|| change(&read));
+            let Some(changed) = changed.flatten() else {
                 return Err(SourceError::NoTask {
                     path: self.path.clone(),
                     task: task.clone(),
@@ -132,6 +135,19 @@ impl ListSource {
             path: self.path.clone(),
         }
         .into())
+    }
+
+    /// Whether a list has all tasks that were known. Somebody may be in the middle of writing one that
+    /// has not: what we wrote then would be all that is left of it.
+    fn holds_known_tasks(&self, list: &TaskList) -> bool {
+        let same = list.tasks.len() == self.known.len();
+        let mut both = list.tasks.iter().zip(&self.known);
+        if same && both.all(|(task, (id, _))| task.id == *id) {
+            return true;
+        }
+        let now: HashSet<&str> = list.tasks.iter().map(|task| task.id.as_str()).collect();
+        let mut known = self.known.iter();
+        known.all(|(id, _)| now.contains(id.as_str()))
     }
 
     /// Whether all files were as they had been read.
@@ -166,9 +182,8 @@ impl TaskSource for ListSource {
         });
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
         let tasks = list.tasks.iter();
-        self.known = tasks
-            .map(|task| (task.id.clone(), task.title.clone()))
-            .collect();
+        let known = tasks.map(|task| (task.id.clone(), task.title.clone()));
+        self.known_before = std::mem::replace(&mut self.known, known.collect());
         let guidance = guidance(list, documents);
         self.seen = Some(read.files.clone());
         self.last = Some(read);
@@ -204,7 +219,7 @@ impl TaskSource for ListSource {
                 self.say_doing(task, true)?;
                 Claim::Taken
             }
-            None => Claim::Found(TaskStatus::Cancelled),
+            None => Claim::Missing,
         })
     }
 
@@ -223,6 +238,9 @@ impl TaskSource for ListSource {
 
     fn forget(&mut self) {
         self.seen = None;
+        if !self.known_before.is_empty() {
+            self.known = std::mem::take(&mut self.known_before);
+        }
     }
 
     fn refuse_start(&self) -> Result<(), SourceError> {
