@@ -12,7 +12,8 @@ use crate::graph::TaskStatus;
 use crate::graph::hash::NameSet;
 use crate::roadmap::lines::{LineKind, lines};
 use crate::roadmap::task_heading::{
-    counted_heading, loose_task_heading, numbered_heading, story_heading, task_heading,
+    counted_heading, heading_word, loose_task_heading, numbered_heading, story_heading,
+    task_heading,
 };
 
 /// Reads a plan; `done` are the tasks that a ledger beside it calls complete.
@@ -63,8 +64,8 @@ const WORDS: [&str; 2] = ["task", "iteration"];
 type TaskHeads<'a> = Vec<Option<(&'a str, &'a str)>>;
 
 /// The tasks of a plan: `Task N: …`; with boxes under it also `Task N …` and `Task A: …`; and where
-/// there is no such heading, `US-1: …`, whose boxes are what it has to come up to; `Phase N: …`, where
-/// all boxes say that they are steps; or `1. …`.
+/// there is no such heading, `US-1: …`, whose boxes are what it has to come up to; `Cycle N: …` with any
+/// word, where the boxes are steps; `1. …`; or `Cycle N: …` all the same.
 fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
     let all = doc.headings.iter();
     let mut heads: TaskHeads<'a> = all
@@ -90,12 +91,16 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
     if taken.is_empty() {
         let found = stories(doc, &asides, &heads);
         let found = found.or_else(|| {
-            let is_counted = work.iter().all(|item| says_step(item.title));
-            let read = |at: usize| match is_counted {
-                true => counted_heading(doc.headings[at].text),
-                false => numbered_heading(doc.headings[at].text),
-            };
-            Some(with_boxes(&work, &heads, read))
+            let counted = counted_parts(doc, &work, &heads);
+            if !counted.is_empty() && are_steps(&work) {
+                return Some(counted);
+            }
+            let numbered = |at: usize| numbered_heading(doc.headings[at].text);
+            let numbered = with_boxes(&work, &heads, numbered);
+            Some(match numbered.is_empty() {
+                true => counted,
+                false => numbered,
+            })
         });
         for (at, found) in found.into_iter().flatten() {
             heads[at] = Some(found);
@@ -120,6 +125,54 @@ fn stories<'a>(
     };
     let boxes: Vec<&Item<'a>> = doc.items.iter().filter(is_work).collect();
     Some(with_boxes(&boxes, heads, story)).filter(|found| !found.is_empty())
+}
+
+/// `Cycle 1: …`, `Cycle 2: …`: headings over boxes with one word and a number.
+fn counted_parts<'a>(
+    doc: &Document<'a>,
+    work: &[&Item<'a>],
+    heads: &TaskHeads<'a>,
+) -> BTreeMap<usize, (&'a str, &'a str)> {
+    let text = |at: usize| doc.headings[at].text;
+    let found = with_boxes(work, heads, |at| counted_heading(text(at)));
+    let mut words = found.keys().map(|at| heading_word(text(*at)));
+    let first = words.next().flatten().map(str::to_lowercase);
+    let is_same = words.all(|word| word.map(str::to_lowercase) == first);
+    match is_same {
+        true => found,
+        false => BTreeMap::new(),
+    }
+}
+
+/// Whether the boxes under the headings of a document are steps of one task each: they say so, or under
+/// each heading stand the same ones: `RED: …`, `GREEN: …`.
+fn are_steps(work: &[&Item<'_>]) -> bool {
+    work.iter().all(|item| says_step(item.title)) || repeat_each_other(work)
+}
+
+fn repeat_each_other(work: &[&Item<'_>]) -> bool {
+    let parts = work.chunk_by(|one, next| one.under == next.under);
+    let mut parts = parts.map(|part| part.iter().map(|item| step_name(item.title)));
+    let Some(first) = parts.next().map(Iterator::collect::<Vec<String>>) else {
+        return false;
+    };
+    let unlike: NameSet<&str> = first.iter().map(String::as_str).collect();
+    let mut count = 1;
+    let is_same = parts.all(|part| {
+        count += 1;
+        part.eq(first.iter().cloned())
+    });
+    is_same && count > 1 && first.len() > 1 && unlike.len() == first.len()
+}
+
+/// What stands before a colon or a dash; all of it, where there is none.
+fn step_name(title: &str) -> String {
+    let bare = title.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let ends = [":", " - ", " – ", " — ", " ("];
+    let end = ends.iter().filter_map(|end| bare.find(end)).min();
+    let name = &bare[..end.unwrap_or(bare.len())];
+    let name = name.trim_end_matches(|c: char| !c.is_alphanumeric());
+    name.to_lowercase()
 }
 
 /// `**Step 2: …**`.
@@ -186,20 +239,24 @@ fn with_boxes<'a>(
 }
 
 /// Whether a text without `Task N: …` headings is a plan all the same: every box that may be work stands
-/// under a heading that may be a task. Numbers alone tell only in a folder of plans.
+/// under a heading that may be a task. Numbers alone, and `Week N` over boxes that are no steps, tell only
+/// in a folder of plans.
 pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
     let heads = heads(doc);
+    let asides = Asides::of(doc);
+    let work = doc.items.iter().filter(|item| asides.is_work(item));
+    let work: Vec<&Item<'_>> = work.collect();
+    let are_steps = are_steps(&work);
     let told = |at: &usize| {
         let text = doc.headings[*at].text;
         let is_task = || {
             let named = loose_task_heading(text, &WORDS).or_else(|| story_heading(text));
-            named.or_else(|| counted_heading(text)).is_some()
+            let counted = || counted_heading(text).filter(|_| are_steps);
+            named.or_else(counted).is_some()
         };
         heads[*at].is_some() && (is_plan_folder || is_task())
     };
-    let asides = Asides::of(doc);
-    let mut work = doc.items.iter().filter(|item| asides.is_work(item));
-    let is_told = work.all(|item| item.under.iter().any(told));
+    let is_told = work.iter().all(|item| item.under.iter().any(told));
     is_told && heads.iter().flatten().count() > 1 && have_boxes(doc, &heads)
 }
 

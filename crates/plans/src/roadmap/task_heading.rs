@@ -50,6 +50,11 @@ pub(crate) fn counted_heading(heading: &str) -> Option<(&str, &str)> {
     read_heading(heading, &[], |rest| plain(rest).or_else(|| separated(rest)))
 }
 
+/// The word that a heading begins with.
+pub(crate) fn heading_word(heading: &str) -> Option<&str> {
+    undecorated(heading).split(' ').next()
+}
+
 fn read_heading<'a>(
     heading: &'a str,
     words: &[&str],

@@ -237,9 +237,45 @@ fn boxes_that_are_steps_belong_to_the_heading_above() {
     assert_eq!(titles(&list), ["The seal", "The prompt"]);
     assert_eq!(rows(&list), ["1 todo", "2 todo after 1"]);
 
-    let text =
-        "## Phase 1: Set up\n\n- [ ] Write a\n- [ ] Write b\n\n## Phase 2: More\n\n- [ ] Write c\n";
-    assert_eq!(recognized("/p/x.md", text), Some(ListFormat::Checklist));
+    for [first, second] in [
+        ["RED: test for a", "GREEN: write a"],
+        ["Red — test for a", "Green — write a"],
+        ["Write the failing test", "Make it pass"],
+    ] {
+        let part = |at: u32| format!("## Cycle {at}: a\n\n- [ ] {first}\n- [ ] {second}\n\n");
+        let text = format!("{}{}", part(1), part(2).replace("est for a", "est for b"));
+        assert_eq!(
+            recognized("/p/x.md", &text),
+            Some(ListFormat::Plan),
+            "{text}"
+        );
+        assert_eq!(read(ListFormat::Plan, &text).tasks.len(), 2, "{text}");
+    }
+}
+
+/// Elsewhere boxes under `Week 1` are tasks; in a folder of plans a heading is one.
+#[test]
+fn counted_headings_are_tasks_in_a_folder_of_plans() {
+    for word in ["Phase", "Cycle", "Sprint", "Milestone", "Week", "Etappe"] {
+        let text = format!(
+            "## {word} 1: Set up\n\n- [ ] Write a\n- [ ] Write b\n\n## {word} 2: More\n\n- [ ] Write c\n"
+        );
+        let found = recognized("/p/x.md", &text);
+        assert_eq!(found, Some(ListFormat::Checklist), "{word}");
+        let found = recognized("/p/docs/plans/x.md", &text);
+        assert_eq!(found, Some(ListFormat::Plan), "{word}");
+        let list = read(ListFormat::Plan, &text);
+        assert_eq!(titles(&list), ["Set up", "More"], "{word}");
+        assert_eq!(rows(&list), ["1 todo", "2 todo after 1"], "{word}");
+    }
+    for text in [
+        "## Week 1: a\n- [ ] a\n## Month 2: b\n- [ ] b\n",
+        "## Week 1: a\n- [ ] a\n## Week 2: b\n- [ ] b\n## Later\n- [ ] c\n",
+        "## Week 1: a\n- [ ] a\n",
+    ] {
+        let found = recognized("/p/docs/plans/x.md", text);
+        assert_eq!(found, Some(ListFormat::Checklist), "{text}");
+    }
 }
 
 #[test]
