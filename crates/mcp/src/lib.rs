@@ -11,6 +11,7 @@ mod progress;
 mod server;
 mod start_rules;
 mod tools;
+mod transport;
 mod wait;
 
 pub use server::{McpError, McpOptions, StartCheck, serve};

@@ -1,13 +1,14 @@
 //! Calling the command line for what only it can do. It runs as a person would have run it, below this
 //! server: so a loop that the server runs in refuses it as it would refuse its agent.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStdin, Command};
 use tracing::debug;
 
 use crate::answer::ToolFailure;
@@ -35,6 +36,8 @@ pub enum IfGivenUp {
 pub struct Program<'a> {
     pub program: &'a Path,
     pub folder: &'a Path,
+    /// What it is given on standard input.
+    pub input: Option<&'a str>,
 }
 
 /// What it printed, and whether that is all.
@@ -43,7 +46,12 @@ pub struct Printed {
     pub cut: bool,
 }
 
-impl Program<'_> {
+impl<'a> Program<'a> {
+    /// The same with something on standard input.
+    pub fn with_input(self, input: Option<&'a str>) -> Self {
+        Self { input, ..self }
+    }
+
     /// Runs it; gives the first `most` bytes of its standard output.
     pub async fn run(
         self,
@@ -80,20 +88,30 @@ impl Program<'_> {
             .args(words)
             .env_remove(NESTED)
             .current_dir(self.folder)
-            .stdin(Stdio::null())
+            .stdin(match self.input {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(end == IfGivenUp::Kill)
             // A signal to the server's group is none to what it started.
             .process_group(0);
-        let failed = |error: std::io::Error| {
-            let message = format!("cannot start {}: {error}", self.program.display());
-            ToolFailure::new(message, "")
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::ArgumentListTooLong => ToolFailure::new(
+                "an argument is longer than the system passes on to a program (128 KiB)",
+                "write the text into a file of the project and name that file instead",
+            ),
+            _ => {
+                let message = format!("cannot start {}: {error}", self.program.display());
+                ToolFailure::new(message, "")
+            }
         };
         let mut child = command.spawn().map_err(failed)?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
+        let given = give(child.stdin.take(), self.input.unwrap_or_default());
         let ended = tokio::time::timeout(LIMIT, async {
-            let (printed, talk) = tokio::join!(read(out, most), read(err, TALK));
+            let (printed, talk, ()) = tokio::join!(read(out, most), read(err, TALK), given);
             (child.wait().await, printed, talk)
         });
         let (status, printed, talk) = ended.await.map_err(|_| {
@@ -101,6 +119,13 @@ impl Program<'_> {
             ToolFailure::new("it took longer than two minutes", hint)
         })?;
         Ok((status.map_err(failed)?.code(), printed, talk.bytes))
+    }
+}
+
+/// Writes all of it, and closes the pipe. A program that does not read to the end says why itself.
+async fn give(to: Option<ChildStdin>, text: &str) {
+    if let Some(mut to) = to {
+        let _ = to.write_all(text.as_bytes()).await;
     }
 }
 

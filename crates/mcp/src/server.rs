@@ -21,7 +21,8 @@ use crate::answer::{self, ToolFailure};
 use crate::calls::{CheckCall, DiffCall, StartCall, ToolCall};
 use crate::input::WatchedInput;
 use crate::program::{IfGivenUp, Program};
-use crate::start_rules::{self, AgentFlags, Nesting};
+use crate::start_rules::{self, AgentFlags, Nesting, StartLine};
+use crate::transport::LineTransport;
 use crate::wait::{self, GivenUp};
 use crate::{look, tools};
 
@@ -79,7 +80,8 @@ async fn run(options: McpOptions) -> Result<(), McpError> {
         starting: Arc::default(),
         ends,
     };
-    let service = match handler.serve((input, tokio::io::stdout())).await {
+    let transport = LineTransport::new(input, tokio::io::stdout());
+    let service = match handler.serve(transport).await {
         Ok(service) => service,
         // It was closed before a word.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -200,6 +202,7 @@ impl McpServer {
         Program {
             program: &self.options.program,
             folder: &self.options.folder,
+            input: None,
         }
     }
 
@@ -234,16 +237,17 @@ impl McpServer {
             let message = "another MCP server has been starting a loop for a minute";
             return Err(ToolFailure::new(message, "try again"));
         };
-        let words = blocking(move || {
+        let line = blocking(move || {
             let nesting = may_start().map_err(|(message, hint)| ToolFailure::new(message, hint))?;
-            let words = start_rules::words(&call, &agent, &folder, &nesting)?;
+            let line = start_rules::start_line(&call, &agent, &folder, &nesting)?;
             start_rules::check_room(look::running(&loops)?, max_loops)?;
-            Ok(words)
+            Ok(line)
         });
-        let words = words.await?;
+        let StartLine { words, input } = line.await?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let printed = self
             .program()
+            .with_input(input.as_deref())
             .run(&words, STARTED, IfGivenUp::LetFinish)
             .await?;
         let text = String::from_utf8_lossy(&printed.bytes).into_owned();

@@ -80,9 +80,34 @@ pub enum Nesting {
     Inside { state_file: PathBuf },
 }
 
+/// A prompt longer than this goes by standard input: systems refuse arguments of 128 KiB.
+const LONGEST_WORD: usize = 100 << 10;
+
+/// What starts a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartLine {
+    pub words: Vec<String>,
+    /// What is given on standard input.
+    pub input: Option<String>,
+}
+
 /// The command line that starts what was asked for. Values stand behind `=`, or behind `--`: none is
 /// taken for a flag.
-pub fn words(
+pub fn start_line(
+    call: &StartCall,
+    flags: &AgentFlags,
+    folder: &Path,
+    nesting: &Nesting,
+) -> Result<StartLine, ToolFailure> {
+    let long = call.prompt.as_ref();
+    let long = long.filter(|prompt| prompt.len() > LONGEST_WORD);
+    Ok(StartLine {
+        words: words(call, flags, folder, nesting)?,
+        input: long.cloned(),
+    })
+}
+
+fn words(
     call: &StartCall,
     flags: &AgentFlags,
     folder: &Path,
@@ -140,7 +165,10 @@ fn work(call: &StartCall, folder: &Path) -> Result<Vec<String>, ToolFailure> {
     match given {
         [Some(prompt), None, None] => {
             let mut words = owned(&["loop", "start"]);
-            words.push(format!("--prompt={prompt}"));
+            words.push(match prompt.len() > LONGEST_WORD {
+                true => "--prompt-file=-".to_owned(),
+                false => format!("--prompt={prompt}"),
+            });
             Ok(words)
         }
         [None, Some(tag), None] => {

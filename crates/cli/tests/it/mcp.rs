@@ -595,3 +595,56 @@ fn the_agent_of_a_loop_may_start_one_where_the_person_allows_it() {
     assert_eq!(told(&world, 3)["isError"], true, "{}", world.read("told"));
     assert_eq!(loops(&world).len(), 2);
 }
+
+#[test]
+fn whatever_is_sent_is_answered_and_the_server_goes_on() {
+    let world = World::new();
+    let mut client = McpClient::without_greeting(world.descartes(["mcp"]));
+    // Before the greeting as well.
+    client.send("garbage");
+    assert_eq!(client.next()["error"]["code"], -32700);
+    client.greet();
+    let long = "x".repeat(17 << 20);
+    let call = |id: u32, method: &str, text: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"text":"{text}"}}}}"#)
+    };
+    for (line, id, code) in [
+        ("{\"jsonrpc\":".to_owned(), Value::Null, -32700),
+        ("\u{0}\u{1}\u{fffd}".to_owned(), Value::Null, -32700),
+        (format!("[{}]", call(1, "ping", "")), Value::Null, -32600),
+        (call(901, "tools/call", &long), json!(901), -32600),
+        (call(902, "no/such/method", ""), json!(902), -32601),
+    ] {
+        client.send(&line);
+        let answer = client.next();
+        let told = (&answer["id"], &answer["error"]["code"]);
+        assert_eq!(told, (&id, &json!(code)), "{answer}");
+    }
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/whatever","params":[]}"#);
+    let ids: Vec<u64> = (0..1000).map(|_| client.ask("ping", &json!({}))).collect();
+    let mut answered: Vec<u64> = ids
+        .iter()
+        .filter_map(|_| client.next()["id"].as_u64())
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, ids);
+    // Half a line, and the end.
+    client.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":3");
+    client.end_input();
+    assert_eq!(client.next()["error"]["code"], -32700);
+    assert!(client.close().success());
+}
+
+#[test]
+fn a_prompt_longer_than_an_argument_reaches_the_agent() {
+    let script = "read-stdin-to prompt.txt ;; promise";
+    let (world, mut client) = served(script, &[]);
+    let prompt = format!("begin {} end", "x".repeat(200 << 10));
+    start(&mut client, json!({ "prompt": prompt }));
+    let ended = client.done("wait", &json!({ "seconds": 100 }));
+    assert_eq!(ended["label"], "Completed (promise)", "{ended}");
+    assert!(world.read("prompt.txt").contains(&prompt));
+    let (error, hint) = client.refused("say", &json!({ "text": "x".repeat(200 << 10) }));
+    assert!(error.contains("128 KiB"), "{error}");
+    assert!(hint.contains("file"), "{hint}");
+}

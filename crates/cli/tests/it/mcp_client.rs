@@ -70,11 +70,19 @@ impl McpClient {
     /// Sends a line as it is.
     #[track_caller]
     pub fn send(&mut self, line: &str) {
+        self.send_bytes(format!("{line}\n").as_bytes());
+    }
+
+    #[track_caller]
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("an open input");
-        stdin
-            .write_all(format!("{line}\n").as_bytes())
-            .expect("send a line");
-        stdin.flush().expect("send a line");
+        stdin.write_all(bytes).expect("send it");
+        stdin.flush().expect("send it");
+    }
+
+    /// Sends nothing more.
+    pub fn end_input(&mut self) {
+        drop(self.stdin.take());
     }
 
     /// The next line, which is one message of the protocol.
