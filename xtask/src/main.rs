@@ -20,6 +20,7 @@ mod page;
 mod peers;
 mod shell;
 mod suite;
+mod system_tools;
 mod tasks;
 mod typos;
 mod web;
@@ -43,8 +44,9 @@ cargo xtask COMMAND
               [--short] [MEASURE…]
   peers     other loops on the same work, beside descartes; `--install` gets them
               [--short] [MEASURE…] | --install [PEER…]
+  system-install gets what tests and campaigns use of Debian's packages, as root: bwrap, Chromium, Xvfb, …
   scud-install   builds the real scud for it, which takes minutes
-  lists-install  gets openspec, task-master, backlog, specify, gh and br for it, which takes minutes
+  lists-install  gets openspec, task-master, backlog, specify and br for it, which takes minutes
   gui       the real window on a hidden display: clicks, speed; skipped where Xvfb is missing
               [--short] [MEASURE…]
   web       the pages of `descartes serve`, over HTTP and in Chromium: speed, cost
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         "faults" => faults::run(rest),
         "agents" => agents::run_all(rest),
         "tasks" => tasks::run(rest),
+        "system-install" => system_tools::install(),
         "scud-install" => tasks::install(),
         "lists-install" => tasks::install_list_tools(),
         "peers" => peers::run(rest),

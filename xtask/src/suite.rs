@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use crate::check::PROFILE;
-use crate::one_by_one;
 use crate::shell::{Step, answers, root, run, run_with};
+use crate::{one_by_one, system_tools};
 
 /// Which profile of `.config/nextest.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub enum Extent {
 /// Builds, then runs every test and documentation example.
 pub fn run_all(rest: &[String], extent: Extent) -> Step {
     let quarantine = Quarantine::read()?;
+    system_tools::tell_missing();
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let workspace = ["--workspace", "--bins", "--lib", "--tests"];
     // Tests start the real binaries, which are not built for tests of other packages. In one command with the

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::event::EndedBy;
 use crate::outcome::Budget;
 
@@ -261,6 +263,27 @@ pub fn failure_wait(first: Duration, failures: u32) -> Duration {
     (first.saturating_mul(factor))
         .min(Duration::from_secs(300))
         .max(first.min(Duration::from_secs(300)))
+}
+
+/// A limit whose end is nearer than this is short.
+const SHORT_LIMIT: SignedDuration = SignedDuration::from_mins(1);
+
+/// So many short limits in a row are taken as they are told.
+const SHORT_LIMITS: u32 = 5;
+
+/// Whether an agent that is told to wait for so long is told to come again soon.
+pub(crate) fn is_short(wait: SignedDuration) -> bool {
+    wait < SHORT_LIMIT
+}
+
+/// The shortest wait for a limit whose end was told, after so many short ones in a row. An agent that always
+/// ends with "try again in a second" gets nowhere, and no run of it counts: without this it would be started
+/// again for ever, as fast as it ends.
+pub fn shortest_limit_wait(short_limits: u32) -> Duration {
+    match (short_limits + 1).checked_sub(SHORT_LIMITS) {
+        None | Some(0) => Duration::ZERO,
+        Some(more) => limit_wait(more),
+    }
 }
 
 /// Wait for a limit whose end nobody told (n-th in a row, from 1): one minute to one hour.

@@ -248,6 +248,9 @@ pub struct AgentHealth {
     pub fatal: Option<String>,
     /// Runs in a row that met a limit without a stated end.
     pub limit_runs: u32,
+    /// Runs in a row that met a limit whose end was said to be near, or was not said.
+    #[serde(default)]
+    pub short_limits: u32,
     /// Agents that are limited, until when.
     #[serde(with = "pairs")]
     pub limited: BTreeMap<u32, Timestamp>,

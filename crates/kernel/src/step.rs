@@ -91,6 +91,12 @@ pub enum Input {
         /// Who sent it, as far as it is known.
         from: Option<Sender>,
     },
+    /// The agent of the run that was to begin could not be started.
+    NotStarted {
+        message: String,
+        /// Whether it may be otherwise in a moment: a program that is being updated is not there for a while.
+        may_pass: bool,
+    },
     /// The host cannot continue (disk, agent that cannot be started).
     Broken(String),
 }
@@ -169,17 +175,19 @@ pub fn next_gate(state: &LoopState) -> Option<(u32, String)> {
     let Phase::Judging { facts, gates, .. } = &state.phase else {
         return None;
     };
-    let stopped = state
-        .requests
-        .stop
-        .is_some_and(|by| by != StopBy::Interrupt);
     let red = gates.iter().any(|gate| !gate.passed());
     let next = gates.len();
-    if stopped || red || !wants_gates(state, facts) {
+    if is_stopped(state) || red || !wants_gates(state, facts) {
         return None;
     }
     let command = state.config.verify.get(next)?;
     Some((next as u32, command.clone()))
+}
+
+/// Whether a person's stop does not wait for the end of this iteration.
+fn is_stopped(state: &LoopState) -> bool {
+    let stop = state.requests.stop;
+    stop.is_some_and(|by| by != StopBy::Interrupt)
 }
 
 fn wants_gates(state: &LoopState, facts: &RunFacts) -> bool {

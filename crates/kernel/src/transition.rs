@@ -18,8 +18,8 @@ use crate::state::{
 use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
-    agent_ended, iteration_finished, iteration_interrupted, run_discarded, run_started, task_run,
-    task_spent,
+    agent_ended, drop_replaced_gates, gate_finished, iteration_finished, iteration_interrupted,
+    run_discarded, run_started, task_run, task_spent,
 };
 
 /// An event that cannot follow what came before it.
@@ -201,6 +201,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             if state.requests.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
                 state.requests.stop = None;
             }
+            if state.requests.pause == Pause::Held {
+                // Nobody holds it any more: this host will, and says so.
+                state.requests.pause = Pause::Asked;
+            }
         }
         Event::GateFiles { files } => state.gate_files.clone_from(files),
         Event::GateFileChanged { file, task } => {
@@ -224,11 +228,13 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         } => {
             let before = std::mem::replace(&mut state.config, (**config).clone());
             state.iterations = *iterations;
+            drop_replaced_gates(state);
             remember_change(state, record, &before, "state file", from.as_ref());
         }
         Event::ConfigChanged { change, by, from } => {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
+            drop_replaced_gates(state);
             if change.sandbox.is_some() {
                 // The next run says which one it is in.
                 state.sandbox = None;
@@ -241,10 +247,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         }
         Event::RunStarted { .. } => run_started(state, record)?,
         Event::AgentEnded { run, facts, .. } => agent_ended(state, record, *run, facts)?,
-        Event::GateFinished { facts, .. } => match &mut state.phase {
-            Phase::Judging { gates, .. } => gates.push((**facts).clone()),
-            _ => return Err(illegal(record, "a gate ran while nothing was judged")),
-        },
+        Event::GateFinished { facts, .. } => gate_finished(state, record, facts)?,
         Event::IterationFinished { .. } => iteration_finished(state, record)?,
         Event::RunDiscarded { .. } => run_discarded(state, record)?,
         Event::IterationInterrupted { .. } => iteration_interrupted(state, record)?,
@@ -500,6 +503,7 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         state.progress.nudge = Nudge::None;
     }
     state.agents.limit_runs = 0;
+    state.agents.short_limits = 0;
     state.requests.stop = None;
     state.verdict = None;
     state.completion = None;

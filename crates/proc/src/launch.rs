@@ -71,6 +71,21 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Whether it may be otherwise in a moment, though nobody does anything about it: programs are replaced by
+    /// their updaters, and processes and memory may be short for a while.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            StartError::NotFound(_)
+            | StartError::NotExecutable(..)
+            | StartError::GuardLost
+            | StartError::Io(_) => true,
+            StartError::TooLong
+            | StartError::BadCwd(..)
+            | StartError::BadArgument(_)
+            | StartError::Busy => false,
+        }
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

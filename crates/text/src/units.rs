@@ -23,6 +23,9 @@ fn bad(value: &str, what: &'static str, example: &'static str) -> UnitError {
     }
 }
 
+/// A century: whoever asks for more means "for ever", and no sum of two of them overflows.
+pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// A duration that is written as seconds in files: whole where it is whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secs(pub Duration);
@@ -60,15 +63,19 @@ impl<'de> Deserialize<'de> for Secs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let secs = f64::deserialize(deserializer)?;
         Duration::try_from_secs_f64(secs)
-            .map(Self)
+            .map(|duration| Self(duration.min(LONGEST)))
             .map_err(serde::de::Error::custom)
     }
 }
 
 const DURATION_EXAMPLE: &str = "for example 90s, 30m, 1h30m or 500ms";
 
-/// Reads `90s`, `30m`, `1h30m`, `2d`, `500ms`; a bare number means seconds.
+/// Reads `90s`, `30m`, `1h30m`, `2d`, `500ms`; a bare number means seconds. More than a century is a century.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    read_duration(text).map(|duration| duration.min(LONGEST))
+}
+
+fn read_duration(text: &str) -> Result<Duration, UnitError> {
     let fail = || bad(text, "a duration", DURATION_EXAMPLE);
     let trimmed = text.trim();
     if let Ok(secs) = trimmed.parse::<f64>() {
@@ -254,6 +261,8 @@ mod tests {
             ("500ms", 500),
             ("2d", 172_800_000),
             ("0", 0),
+            ("1e19", LONGEST.as_millis()),
+            ("100000000000000d", LONGEST.as_millis()),
         ];
         for (text, ms) in table {
             assert_eq!(parse_duration(text).unwrap().as_millis(), ms, "{text}");

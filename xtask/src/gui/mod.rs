@@ -19,7 +19,7 @@ use descartes_testkit::wait;
 use self::screen::Screen;
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Lab, Measure, Trial, Trouble};
-use crate::shell::answers;
+use crate::system_tools;
 
 const MEASURES: &[Measure] = &[
     Measure {
@@ -39,22 +39,11 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
-/// What it takes, beside the libraries of the window, with the packages of Debian and Ubuntu.
-const NEEDED: [(&str, &str); 2] = [("Xvfb", "xvfb"), ("xdotool", "xdotool")];
-
 /// `gui [--short] [MEASURE…]`. Where no window can be shown or driven it says so and is content.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
-    let there = |name: &str| answers("sh", &["-c", &format!("command -v {name}")]);
-    let missing = NEEDED.iter().filter(|(name, _)| !there(name));
-    let (names, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
-    if !names.is_empty() {
-        let are = if names.len() == 1 { "is" } else { "are" };
-        println!(
-            "skipped: {} {are} not installed (Debian and Ubuntu: apt-get install {})",
-            names.join(" and "),
-            packages.join(" ")
-        );
+    if let Some(why) = system_tools::lacking(&["Xvfb", "xdotool"]) {
+        println!("skipped: {why}");
         return Ok(());
     }
     let mut lab = build::lab(form, Faults::Not)?;

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::github;
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 use crate::shell;
 
@@ -48,7 +47,6 @@ pub fn install() -> Result<(), String> {
     shell::run("python3", &["-m", "venv", &venv])?;
     let pip = format!("{venv}/bin/pip");
     shell::run(&pip, &["install", "--quiet", SPECIFY])?;
-    github::install()?;
     if is_there(&program("br")) {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! Every command that stands in README.md and docs/ works as written, in the situation it is written for.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use descartes_testkit::pty::Size;
 use descartes_testkit::world::Finished;
 use descartes_testkit::{Pty, World, eventually};
 use nix::sys::signal::Signal;
+
+use crate::sandbox::has_bwrap;
 
 const SOON: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(180);
@@ -57,6 +60,8 @@ pub enum Situation {
 enum Typed {
     /// Runs to its end with this exit code.
     Ends(i32),
+    /// Cannot be done on this machine: says so, with this exit code and this hint.
+    Refused(i32, &'static str),
     /// Needs a terminal; this is typed there once this text is seen.
     Terminal(&'static str, &'static str),
     /// Only its name is said, in a sentence about it: its help is there.
@@ -64,7 +69,7 @@ enum Typed {
 }
 
 use Situation::*;
-use Typed::{Ends, Named, Terminal};
+use Typed::{Ends, Named, Refused, Terminal};
 
 /// The first entry whose words all begin the command holds; one that ends with `.` is the whole of it.
 const RULES: &[(&str, Situation, Typed)] = &[
@@ -295,11 +300,15 @@ fn commands_that_go_on_work_as_written() {
 /// Types every command of these situations, each in a world of its own.
 fn try_all(of: impl Fn(Situation) -> bool) {
     let mut wrong = Vec::new();
+    let has_bwrap = LazyCell::new(has_bwrap);
     for (command, places) in commands() {
         let rule = rule_of(&command).map(|rule| RULES[rule]);
-        let Some((_, situation, typed)) = rule.filter(|rule| of(rule.1)) else {
+        let Some((_, situation, mut typed)) = rule.filter(|rule| of(rule.1)) else {
             continue;
         };
+        if command.contains("--sandbox strict") && typed == Ends(0) && !*has_bwrap {
+            typed = Refused(65, "hint: install bubblewrap");
+        }
         let world = situation.world();
         if let Err(what) = type_it(&world, situation, &command, typed) {
             wrong.push(format!("{places:?}, {situation:?}: `{command}`: {what}"));
@@ -347,6 +356,13 @@ fn type_it(world: &World, situation: Situation, command: &str, typed: Typed) -> 
     };
     match typed {
         Ends(code) => ends(shell, code),
+        Refused(code, hint) => {
+            let done = world.run_within(shell, LONG);
+            match done.code() == Some(code) && done.stderr().contains(hint) {
+                true => Ok(()),
+                false => Err(told(&done)),
+            }
+        }
         Named => ends(shell, 0),
         Terminal(seen, keys) => {
             shell.env("TERM", "xterm");

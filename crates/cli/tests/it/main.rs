@@ -57,6 +57,7 @@ mod no_inotify;
 mod notes_kept;
 mod notify;
 mod old_loops;
+mod overnight;
 mod planted_files;
 mod query;
 mod report;

@@ -282,8 +282,9 @@ fn type_it(world: &World, verb: &str, words: &str) -> String {
     let ended = world.run(command);
     let mut text = format!("exit code {}\n", ended.code().unwrap());
     for (name, said) in [("stdout", ended.stdout()), ("stderr", ended.stderr())] {
-        if !said.is_empty() {
-            let _ = writeln!(text, "--- {name}\n{}", shown(world, &said));
+        let shown = shown(world, &said);
+        if !shown.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{shown}");
         }
     }
     text
@@ -328,7 +329,7 @@ fn shown(world: &World, said: &str) -> String {
     let of_test = said.lines().filter(|line| {
         let hint = about_machine && line.trim_start().starts_with("hint: ");
         about_machine = line.contains("  sandbox    ");
-        !about_machine && !hint
+        !about_machine && !hint && !line.starts_with("warning: the sandbox is weaker here: ")
     });
     let lines: Vec<String> = of_test.map(line_shown).collect();
     let rest = if lines.len() > MOST_LINES {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
 use descartes_kernel::sandbox::SandboxPlan;
-use descartes_kernel::step::Input;
+use descartes_kernel::step::{Input, next_gate};
 use descartes_proc::{Launch, RunClock, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
 use tracing::info;
@@ -25,6 +25,8 @@ struct LiveGate {
     tree: u64,
     began: RunClock,
     end: Option<GateEnd>,
+    /// Which one it is, as the plan has it.
+    planned: (u32, String),
     /// What it may write and see, where it is confined.
     plan: Option<SandboxPlan>,
 }
@@ -97,14 +99,17 @@ impl AgentLoop {
             tree: self.trees,
             began: RunClock::start(&self.d.lease),
             end: None,
+            planned: (index, command.to_owned()),
             plan: None,
         };
         (live, launch, TailSink::new(log))
     }
 
     fn watch_gate(&mut self, live: &mut LiveGate) -> Result<(), HostError> {
-        let limit = self.d.mono() + self.d.state.config.verify_timeout_secs.0;
+        let began = self.d.mono();
         loop {
+            // A person may change it while the gate runs.
+            let limit = began + self.d.state.config.verify_timeout_secs.0;
             let deadline = live.end.is_none().then_some(limit);
             match self.d.next(deadline)? {
                 None => {
@@ -121,7 +126,11 @@ impl AgentLoop {
                     return Ok(());
                 }
                 Some(message) => {
-                    if let Some(ending) = self.handle_control(message)? {
+                    let stop = self.handle_control(message)?;
+                    // A person who replaces a gate does not want to wait for the old one.
+                    let is_replaced = || next_gate(&self.d.state).as_ref() != Some(&live.planned);
+                    let replaced = (live.end.is_none() && is_replaced()).then(|| self.kill_grace());
+                    if let Some(ending) = stop.or(replaced) {
                         live.end.get_or_insert(GateEnd::Cancelled);
                         self.d.supervisor.terminate(ending);
                     }

@@ -65,12 +65,12 @@ impl AgentLoop {
             Err(HostError::Agent(error)) => return self.broken(start_message(&error)),
             Err(error) => return Err(error),
         };
-        let (launch, plan) = match self.confine_agent(agent, &prompt, launch) {
-            Ok(confined) => confined,
+        let confined = match self.confine_agent(agent, &prompt, launch) {
+            Ok(confined) => Ok(confined),
             Err(HostError::Refused { message, hint } | HostError::Usage { message, hint }) => {
                 return self.broken(format!("{message}; {hint}"));
             }
-            Err(HostError::Agent(error)) => return self.broken(start_message(&error)),
+            Err(HostError::Agent(error)) => Err(error),
             Err(error) => return Err(error),
         };
         let facts = StartFacts {
@@ -82,8 +82,12 @@ impl AgentLoop {
         };
         self.d
             .append(fact::run_started(&self.d.state, agent, facts))?;
-        match self.spawn(run, agent, &launch, &prompt) {
-            Ok(()) => {
+        let started = confined.and_then(|(launch, plan)| {
+            self.spawn(run, agent, &launch, &prompt)?;
+            Ok(plan)
+        });
+        match started {
+            Ok(plan) => {
                 if let Some(live) = &mut self.run {
                     live.plan = plan;
                 }
@@ -92,7 +96,12 @@ impl AgentLoop {
             }
             Err(error) => {
                 warn!(iteration, agent, %error, "agent could not be started");
-                self.broken(start_message(&error))
+                self.d.input(&Input::NotStarted {
+                    message: start_message(&error),
+                    may_pass: error.may_pass(),
+                })?;
+                self.d.save_last();
+                Ok(())
             }
         }
     }
@@ -161,6 +170,31 @@ impl AgentLoop {
         let limits = self.watch_limits();
         if let Some(live) = &mut self.run {
             live.watch.change(limits);
+        }
+        self.end_over_budget();
+    }
+
+    /// What the run under way has told of its use.
+    fn spent_so_far(&self) -> Spent {
+        let told = self.run.as_ref().map(|live| &live.spent);
+        let agent = self.d.state.run().map_or(0, |run| run.agent);
+        let agent = self.agents.get(agent as usize);
+        let cost = (agent.zip(told)).and_then(|(agent, told)| agent.cost(told, &self.d.settings));
+        Spent {
+            ms: 0,
+            tokens: told.and_then(|told| told.tokens.total()),
+            cost_micros: cost.map(|cost| cost.micros),
+            estimated: cost.is_some_and(|cost| cost.estimated),
+        }
+    }
+
+    /// Ends the run under way where it has told more than what is left.
+    fn end_over_budget(&mut self) {
+        let spent = self.spent_so_far();
+        let over = self.run.as_ref();
+        let over = over.and_then(|live| live.watch.spent(spent.tokens, spent.cost_micros));
+        if let Some(by) = over {
+            self.end_run(by, None);
         }
     }
 
@@ -290,20 +324,10 @@ impl AgentLoop {
             Note::Hopeless => self.end_run(EndedBy::GaveUp, None),
             Note::Spent(spending) => {
                 live.spent = (**spending).clone();
-                let agent = self.d.state.run().map_or(0, |run| run.agent);
-                let cost = self.agents[agent as usize].cost(spending, &self.d.settings);
-                let spent = Spent {
-                    ms: 0,
-                    tokens: spending.tokens.total(),
-                    cost_micros: cost.map(|cost| cost.micros),
-                    estimated: cost.is_some_and(|cost| cost.estimated),
-                };
                 if let Some(attempt) = &self.attempt {
-                    (attempt.tell_spending)(spent);
+                    (attempt.tell_spending)(self.spent_so_far());
                 }
-                if let Some(by) = live.watch.spent(spent.tokens, spent.cost_micros) {
-                    self.end_run(by, None);
-                }
+                self.end_over_budget();
             }
         }
     }

@@ -33,7 +33,8 @@ impl ScanRoot {
             let path = real(path)?.strip_prefix(&root).ok()?.to_path_buf();
             (!path.as_os_str().is_empty()).then_some(path)
         };
-        let apart = apart.iter().filter_map(below).collect();
+        let own = own_output_files();
+        let apart = apart.iter().chain(&own).filter_map(below).collect();
         ScanRoot {
             root,
             apart,
@@ -60,6 +61,16 @@ impl ScanRoot {
         }
         specs
     }
+}
+
+/// Files that our own output goes to (`> run.log`, `nohup`): each line that we print changes them, and would be
+/// taken for work of the agent.
+fn own_output_files() -> Vec<PathBuf> {
+    let file = |fd| {
+        let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+        path.is_file().then_some(path)
+    };
+    [1, 2].into_iter().filter_map(file).collect()
 }
 
 /// The path without links on the way, though the last part may not exist yet.

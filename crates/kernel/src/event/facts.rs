@@ -79,6 +79,32 @@ pub(crate) fn failed_at_start(duration_ms: u64, tokens: Option<u64>) -> bool {
 }
 
 impl RunFacts {
+    /// Of an agent that could not be started.
+    pub fn not_started(error: String) -> Self {
+        Self {
+            ended_by: EndedBy::Exit,
+            exit: None,
+            duration_ms: 0,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            preview: String::new(),
+            claim: None,
+            abort: None,
+            near_miss: None,
+            error: Some(error),
+            limit: None,
+            did_nothing: false,
+            tokens: None,
+            cost: None,
+            leftovers: 0,
+            survivors: Vec::new(),
+            log_dropped: 0,
+            trouble: 0,
+            denied: Vec::new(),
+            tree_after: None,
+        }
+    }
+
     /// Whether it exited with a failure before it can have done any work.
     pub fn failed_at_start(&self) -> bool {
         let tokens = self.tokens.and_then(|tokens| tokens.total());
@@ -158,6 +184,11 @@ impl GateFacts {
     /// Whether it was green.
     pub fn passed(&self) -> bool {
         matches!(self.end, GateEnd::Exit(status) if status.is_success())
+    }
+
+    /// Whether it is still one of these gates: a person may have put others in its place while it ran.
+    pub fn is_one_of(&self, verify: &[String]) -> bool {
+        verify.get(self.gate as usize) == Some(&self.command)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ClosingFacts;
+use super::{ClosingFacts, is_stopped, wants_gates};
 use crate::event::{EndedBy, GateEnd, GateFacts, Progress, RunFacts, Verdict};
 use crate::state::LoopState;
 use descartes_plans::graph::Proof;
@@ -15,19 +15,22 @@ pub(super) fn judge(
     progress: &Progress,
     closing: &ClosingFacts,
 ) -> Verdict {
-    if facts.ended_by == EndedBy::Cancel || gates.iter().any(|g| g.end == GateEnd::Cancelled) {
+    let wanted: BTreeSet<u32> = (0..state.config.verify.len() as u32).collect();
+    let green: BTreeSet<u32> = gates
+        .iter()
+        .filter(|g| g.passed() && g.is_one_of(&state.config.verify))
+        .map(|g| g.gate)
+        .collect();
+    let proven = green == wanted;
+    let is_red = gates.iter().any(|gate| !gate.passed());
+    let is_cut_short = is_stopped(state) && wants_gates(state, facts) && !proven && !is_red;
+    let is_cancelled = gates.iter().any(|gate| gate.end == GateEnd::Cancelled);
+    if facts.ended_by == EndedBy::Cancel || is_cancelled || is_cut_short {
         return Verdict::Stopped;
     }
     if let Some(message) = &facts.abort {
         return Verdict::Blocked(message.clone());
     }
-    let wanted: BTreeSet<u32> = (0..state.config.verify.len() as u32).collect();
-    let green: BTreeSet<u32> = gates
-        .iter()
-        .filter(|g| g.passed())
-        .map(|g| g.gate)
-        .collect();
-    let proven = green == wanted;
     let failure = facts.failure();
     if let Some(proof @ (Proof::Work | Proof::Exit)) = state.config.proof {
         let changed = run_changed(state, closing);

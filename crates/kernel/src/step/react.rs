@@ -12,10 +12,10 @@ use crate::event::{
     Decided, EndedBy, Event, FORMAT, LimitKind, Progress, Record, ReportedLimit, RunFacts, StopBy,
     Verdict, WaitEnd, WaitReason,
 };
-use crate::limits::{failure_wait, limit_wait};
+use crate::limits::{failure_wait, limit_wait, shortest_limit_wait};
 use crate::outcome::IterativeExitReason;
 use crate::progress::evidence;
-use crate::state::{LoopState, Nudge, Pause, Phase, RunInfo};
+use crate::state::{IterationSummary, LoopState, Nudge, Pause, Phase, RunInfo};
 use crate::steering::Sender;
 use crate::transition::apply;
 
@@ -47,13 +47,32 @@ fn events(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> V
             _ => Vec::new(),
         },
         Input::Command { command, from } => command_events(state, command, from.as_ref()),
-        Input::Broken(message) => {
-            vec![Event::LoopFinished {
-                reason: IterativeExitReason::Error {
-                    message: message.clone(),
-                },
+        Input::NotStarted { message, may_pass } => not_started(state, message, *may_pass),
+        Input::Broken(message) => broken(message),
+    }
+}
+
+fn broken(message: &str) -> Vec<Event> {
+    vec![Event::LoopFinished {
+        reason: IterativeExitReason::Error {
+            message: message.to_owned(),
+        },
+    }]
+}
+
+/// Where no agent has ever worked in this loop nothing but a person mends it; later it is a failure like any
+/// other: the next try waits a little, and another agent takes over.
+fn not_started(state: &LoopState, message: &str, may_pass: bool) -> Vec<Event> {
+    let has_worked = |summary: &IterationSummary| summary.exit_code.is_some();
+    match state.run() {
+        Some(run) if may_pass && state.summaries.iter().any(has_worked) => {
+            vec![Event::AgentEnded {
+                run: run.run,
+                iteration: run.iteration,
+                facts: Box::new(RunFacts::not_started(message.to_owned())),
             }]
         }
+        _ => broken(message),
     }
 }
 
@@ -70,10 +89,13 @@ fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp
         // A claim, or a person's stop, stands above a limit that was told beside it.
         Some(limit) if limit.kind != LimitKind::Login && counts_as_limited(facts) => {
             let limit = limit.believed(now);
-            let retry_at = limit
-                .until
-                .filter(|until| *until > now)
-                .unwrap_or_else(|| later(now, limit_wait(state.agents.limit_runs + 1)));
+            let told = limit.until.filter(|until| *until > now);
+            let retry_at = match told {
+                Some(until) => {
+                    until.max(later(now, shortest_limit_wait(state.agents.short_limits)))
+                }
+                None => later(now, limit_wait(state.agents.limit_runs + 1)),
+            };
             let discarded = Event::RunDiscarded {
                 run: run.run,
                 iteration: run.iteration,
@@ -177,6 +199,7 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             events.extend(rest);
         }
     }
+    events.extend(unkept_budget(state, facts).map(|message| Event::Warning { message }));
     let still = state.progress.iterations_without + 1;
     if progress == Progress::None && is_nudge_due(state, still, agents) {
         events.push(Event::Nudged { iterations: still });
@@ -186,6 +209,26 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         events.extend(settled(state, told));
     }
     events
+}
+
+/// What a person has to know who relies on a budget of something that the agent does not tell: told once, by the
+/// first run that ended well.
+fn unkept_budget(state: &LoopState, facts: &RunFacts) -> Option<String> {
+    let config = &state.config;
+    let told_before = |summary: &IterationSummary| summary.exit_code == Some(0);
+    if facts.failure().is_some() || state.summaries.iter().any(told_before) {
+        return None;
+    }
+    let tokens = facts.tokens.and_then(|tokens| tokens.total());
+    let (flag, what) = match () {
+        () if config.max_cost_usd.is_some() && facts.cost.is_none() => ("--max-cost", "cost"),
+        () if config.max_tokens.is_some() && tokens.is_none() => ("--max-tokens", "tokens"),
+        () => return None,
+    };
+    Some(format!(
+        "the agent told no {what}: {flag} cannot end this loop as long as it does not; \
+         --max-duration and --max-iterations do"
+    ))
 }
 
 fn is_nudge_due(state: &LoopState, still: u32, agents: Agents) -> bool {

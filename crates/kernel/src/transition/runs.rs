@@ -6,6 +6,7 @@ use super::{IllegalEvent, illegal};
 use crate::event::{
     Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts, Verdict,
 };
+use crate::limits::is_short;
 use crate::state::{
     Claimed, FailedGate, GateSummary, IterationSummary, LoopState, Nudge, Phase, RunInfo, Spent,
 };
@@ -65,6 +66,41 @@ pub(super) fn agent_ended(
         }
         _ => Err(illegal(record, "an agent that was not running ended")),
     }
+}
+
+/// A gate that a person replaced while it ran proves nothing; it took its time all the same.
+pub(super) fn gate_finished(
+    state: &mut LoopState,
+    record: &Record,
+    facts: &GateFacts,
+) -> Result<(), IllegalEvent> {
+    let Phase::Judging { gates, .. } = &mut state.phase else {
+        return Err(illegal(record, "a gate ran while nothing was judged"));
+    };
+    gates.push(facts.clone());
+    drop_replaced_gates(state);
+    Ok(())
+}
+
+/// Of the gates that ran in this iteration those stay that are in force, up to the first that is not: what
+/// comes after that one runs again.
+pub(super) fn drop_replaced_gates(state: &mut LoopState) {
+    let verify = &state.config.verify;
+    let failed = state.next_prompt.failed_gate.as_ref();
+    if failed.is_some_and(|failed| !verify.contains(&failed.gate.command)) {
+        // No agent is asked to make a gate green that a person took away.
+        state.next_prompt.failed_gate = None;
+    }
+    let Phase::Judging { gates, .. } = &mut state.phase else {
+        return;
+    };
+    let in_force = gates
+        .iter()
+        .zip(0..)
+        .take_while(|(gate, place)| gate.gate == *place && gate.is_one_of(verify))
+        .count();
+    let dropped = gates.split_off(in_force);
+    state.spent.ms += dropped.iter().map(|gate| gate.duration_ms).sum::<u64>();
 }
 
 /// Trees that are remembered: enough to see an agent that goes to and fro.
@@ -131,6 +167,7 @@ pub(super) fn iteration_finished(
     }
     state.next_prompt.failed_gate = failed_gate(&gates, facts.claim.is_some());
     state.agents.limit_runs = 0;
+    state.agents.short_limits = 0;
     state.tree_after = Some(after.clone());
     if verdict.proves() {
         state.completion = Some((record.at, facts.claim.clone().unwrap_or_default()));
@@ -269,10 +306,14 @@ pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<()
     // It is no iteration, but it is paid for.
     spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
     state.agents.limited.insert(agent, *retry_at);
-    state.agents.limit_runs = if limit.until.is_some() {
-        0
-    } else {
-        state.agents.limit_runs + 1
+    let told = limit.until.filter(|until| *until > record.at);
+    state.agents.limit_runs = match told {
+        Some(_) => 0,
+        None => state.agents.limit_runs + 1,
+    };
+    state.agents.short_limits = match told {
+        Some(until) if !is_short(until.duration_since(record.at)) => 0,
+        _ => state.agents.short_limits + 1,
     };
     Ok(())
 }

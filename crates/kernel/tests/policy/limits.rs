@@ -6,6 +6,7 @@ use descartes_kernel::config::ConfigChange;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::step::{Action, Input, plan};
 use descartes_text::units::Secs;
 
 use crate::world::*;
@@ -44,6 +45,34 @@ fn a_limit_without_a_reset_backs_off_from_a_minute_to_an_hour() {
         sim.state.spent.ms, 1000,
         "limited runs cost nothing of the budget"
     );
+}
+
+#[test]
+fn an_agent_that_is_always_told_to_come_again_soon_is_asked_less_and_less() {
+    let mut sim = Sim::new(config());
+    let soon = |now: jiff::Timestamp| (now + Duration::from_secs(2)).to_string();
+    let mut now = sim.now;
+    for run in 1..=8 {
+        let told = limited(Some(&soon(now)));
+        sim.start(run, 1, 0);
+        sim.input(&Input::RunEnded(Box::new(told)));
+        let Action::Wait(until) = plan(&sim.state, sim.agents, sim.now) else {
+            panic!("it does not wait");
+        };
+        sim.waits.push(until.as_second() - sim.now.as_second());
+        now = until;
+        sim.now = until;
+        sim.input(&Input::WaitElapsed);
+    }
+    assert_eq!(sim.waits, [2, 2, 2, 2, 2, 60, 120, 240]);
+    // A run that counts begins it anew.
+    sim.start(9, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(facts())));
+    sim.end(|run| match run {
+        10 => turn(limited(Some(&soon(now)))),
+        _ => turn(claims()),
+    });
+    assert_eq!(sim.waits.last(), Some(&2));
 }
 
 #[test]

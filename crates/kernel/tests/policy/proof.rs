@@ -1,8 +1,10 @@
 //! When a loop is done: the promise is a claim, the gate is the fact.
 
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::control::Command;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::step::{Action, Input, plan};
 use descartes_text::units::Secs;
 
 use crate::world::*;
@@ -139,4 +141,91 @@ fn an_abort_ends_the_loop_with_the_agents_words() {
             message: "no database".into()
         }
     );
+}
+
+/// Gates that a person replaces while an iteration is judged: the old ones prove nothing, those that stay are
+/// not run again.
+#[test]
+fn only_the_gates_in_force_prove_a_claim() {
+    let gates = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    for (ran, replaced_by, then_run) in [
+        // While the first one runs, or after it.
+        (&["weak"][..], &["tests"][..], &["tests"][..]),
+        (&["weak"], &["weak", "tests"], &["tests"]),
+        (&["a", "b"], &["a", "c"], &["c"]),
+        (&["a", "b"], &["c", "b"], &["c", "b"]),
+        (&["a", "b"], &["b", "a"], &["b", "a"]),
+        (&["a", "b"], &["a"], &[]),
+        (&["a", "b"], &["a", "b"], &[]),
+    ] {
+        let mut sim = Sim::new(IterativeLoopConfig {
+            verify: gates(ran),
+            ..config()
+        });
+        sim.start(1, 1, 0);
+        sim.input(&Input::RunEnded(Box::new(claims())));
+        let change = ConfigChange {
+            verify: Some(gates(replaced_by)),
+            ..ConfigChange::default()
+        };
+        let set = from_person(Command::Set {
+            change: Box::new(change),
+        });
+        let (last, before) = ran.split_last().unwrap();
+        for (index, command) in (0..).zip(before) {
+            sim.input(&Input::GateEnded(Box::new(gate(index, command, 0))));
+        }
+        sim.input(&set);
+        let last_index = u32::try_from(before.len()).unwrap();
+        sim.input(&Input::GateEnded(Box::new(gate(last_index, last, 0))));
+        for wanted in then_run {
+            let Action::Gate { index, command } = plan(&sim.state, sim.agents, sim.now) else {
+                panic!("{ran:?} {replaced_by:?}: {wanted} does not run");
+            };
+            assert_eq!(command, *wanted);
+            sim.input(&Input::GateEnded(Box::new(gate(index, &command, 0))));
+        }
+        let reason = sim.end(|_| turn(facts()));
+        assert_eq!(reason, Reason::CompletionPromiseDetected);
+        let time = 10 * (ran.len() + then_run.len()) as u64;
+        assert_eq!(sim.state.spent.ms, 1000 + time, "{ran:?} {replaced_by:?}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_to_make_a_gate_green_that_was_replaced() {
+    for (replaced_by, is_told) in [("make test", false), ("make tset", true)] {
+        let mut sim = Sim::new(IterativeLoopConfig {
+            verify: vec!["make tset".into()],
+            max_iterations: Some(1),
+            ..config()
+        });
+        let reason = sim.end(|_| Turn {
+            gates: vec![2],
+            ..turn(claims())
+        });
+        assert_eq!(reason, Reason::MaxIterationsReached);
+        assert!(sim.state.next_prompt.failed_gate.is_some());
+        let change = ConfigChange {
+            verify: Some(vec![replaced_by.into()]),
+            ..ConfigChange::default()
+        };
+        sim.input(&from_person(Command::Set {
+            change: Box::new(change),
+        }));
+        assert_eq!(sim.state.next_prompt.failed_gate.is_some(), is_told);
+    }
+}
+
+#[test]
+fn a_claim_whose_gates_a_stop_kept_from_running_is_not_refused() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into()],
+        ..config()
+    });
+    sim.start(1, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(claims())));
+    sim.input(&Input::Stop(StopBy::Terminate));
+    assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
+    assert_eq!(sim.state.verdict, Some(Verdict::Stopped));
 }

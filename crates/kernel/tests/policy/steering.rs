@@ -34,6 +34,23 @@ fn pause_holds_before_the_next_iteration_and_is_then_effective() {
 }
 
 #[test]
+fn a_host_that_takes_up_a_paused_loop_says_that_it_holds() {
+    let mut sim = Sim::new(config());
+    sim.input(&from_person(Command::Pause));
+    assert_eq!(sim.run(|_| turn(facts())), Action::Hold);
+    let held = |sim: &Sim| {
+        let paused = |record: &&Record| record.event == Event::Paused;
+        sim.journal.iter().filter(paused).count()
+    };
+    assert_eq!(held(&sim), 1);
+    sim.append(Event::HostStarted {
+        host: HostFacts::default(),
+    });
+    assert_eq!(sim.run(|_| turn(facts())), Action::Hold);
+    assert_eq!(held(&sim), 2);
+}
+
+#[test]
 fn a_note_is_given_until_a_run_counts() {
     let mut sim = Sim::new(config());
     sim.input(&from_person(Command::Say {

@@ -16,21 +16,6 @@ const WORKS: &str = "write work-${DESCARTES_TASK_ID} x ;; promise";
 /// A loop whose tracker hangs ends within this; a question may take thirty seconds.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Gets `gh` from the system's packages, where that can be done.
-pub fn install() -> Result<(), String> {
-    if shell::answers("gh", &["--version"]) {
-        return Ok(());
-    }
-    if !nix::unistd::geteuid().is_root() || !shell::answers("apt-get", &["--version"]) {
-        println!("NOT INSTALLED: gh is not here, and only root can get it with apt-get");
-        return Ok(());
-    }
-    shell::run(
-        "apt-get",
-        &["install", "--yes", "--no-install-recommends", "gh"],
-    )
-}
-
 /// One case: what is done, and what was wrong with it.
 type Case = (&'static str, fn(&Lab) -> Result<Vec<String>, Trouble>);
 
@@ -49,7 +34,7 @@ pub fn take(lab: &Lab) -> Rows {
     let row = |(what, case): &Case| {
         let what = format!("the real gh: {what}");
         if !shell::answers("gh", &["--version"]) {
-            let why = "NOT RUN: there is no gh here (cargo xtask lists-install, as root)";
+            let why = "NOT RUN: there is no gh here (cargo xtask system-install, as root)";
             return Ok(Row::cannot("gh", what, why));
         }
         Ok(Row::count("gh", what, 1, &case(lab)?))
