@@ -122,24 +122,6 @@ pub fn time_left_to_close(state: &LoopState) -> Option<Duration> {
     left(&state.config, &spent).time
 }
 
-/// What is left for work to be committed, merged and landed, which has taken so long. That is counted
-/// apart from the time of the agents: what they proved when theirs was over is still brought in.
-pub fn time_left_to_land(config: &IterativeLoopConfig, busy: Duration) -> Option<Duration> {
-    Some(config.max_duration_secs?.0.saturating_sub(busy))
-}
-
-/// Whether that has taken too long.
-pub fn landing_time_reached(
-    config: &IterativeLoopConfig,
-    spent: &Spent,
-    busy: Duration,
-) -> Option<Reached> {
-    let is_over = time_left_to_land(config, busy)?.is_zero();
-    is_over
-        .then(|| time_reached(config, &with_time(spent, busy)))
-        .flatten()
-}
-
 /// What was spent, and time that is in no record yet.
 pub fn with_time(spent: &Spent, more: Duration) -> Spent {
     let ms = u64::try_from(more.as_millis()).unwrap_or(u64::MAX);
@@ -188,35 +170,6 @@ mod tests {
                 "{run} {seen:?} {slots}"
             );
         }
-    }
-
-    #[test]
-    fn work_that_was_proven_at_the_end_of_the_time_has_time_to_land() {
-        let config = IterativeLoopConfig {
-            max_duration_secs: Some(Secs(Duration::from_secs(60))),
-            ..Default::default()
-        };
-        // Milliseconds that agents used and that merging took, what is left of those, what is told as used.
-        for (agents, busy, left, used) in [
-            (1_000, 0, 60_000, None),
-            (60_000, 0, 60_000, None),
-            (70_000, 59_000, 1_000, None),
-            (70_000, 60_000, 0, Some(130.0)),
-            (0, 61_000, 0, Some(61.0)),
-        ] {
-            let busy = Duration::from_millis(busy);
-            let spent = spent(agents, None, None);
-            let reached = landing_time_reached(&config, &spent, busy);
-            assert_eq!(
-                reached.map(|reached| reached.used),
-                used,
-                "{agents} {busy:?}"
-            );
-            let time = time_left_to_land(&config, busy);
-            assert_eq!(time, Some(Duration::from_millis(left)));
-        }
-        let unlimited = IterativeLoopConfig::default();
-        assert_eq!(time_left_to_land(&unlimited, Duration::MAX), None);
     }
 
     fn spent(ms: u64, tokens: Option<u64>, cost_micros: Option<u64>) -> Spent {

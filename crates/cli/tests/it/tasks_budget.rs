@@ -203,22 +203,3 @@ fn an_attempt_that_died_with_its_host_counts_against_the_budget_of_the_task_loop
     assert_eq!(lost[0]["spent"]["tokens"], 1000);
     assert_eq!(state(&world)["spent"]["tokens"], 2000);
 }
-
-/// The agent claims at once, and works on until the time is over.
-#[test]
-fn what_was_claimed_when_the_time_was_over_is_merged() {
-    let world = project(2);
-    let script = "write work-${DESCARTES_TASK_ID} x ;; promise\nhang";
-    let flags = [
-        "--max-duration",
-        "5s",
-        "--promise-grace",
-        "60s",
-        "--verify",
-        "true",
-    ];
-    let ended = start(&world, script, &flags);
-    ended.assert_code(3);
-    assert_eq!(state(&world)["tasks_done"], 1, "{ended}");
-    assert!(world.has("work-1"), "{ended}");
-}

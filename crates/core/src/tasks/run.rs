@@ -500,19 +500,19 @@ impl<'d> Runner<'d> {
         finishing.chain(merging).max()
     }
 
-    /// The time that is left for that.
+    /// What is left of the time budget for that.
     fn time_to_land(&mut self) -> Option<Duration> {
         let busy = self.busy_landing()?;
         // Once it is told, only the end is waited for.
         let state = (!self.early.is_decided()).then_some(&self.d.state)?;
-        budget::time_left_to_land(&state.config, busy)
+        budget::left(&state.config, &budget::with_time(&state.spent, busy)).time
     }
 
     fn mind_time_to_land(&mut self) {
         let Some(busy) = self.busy_landing() else {
             return;
         };
-        if self.is_landing_time_up(busy) {
+        if self.is_time_up(busy).is_some() {
             self.stop_all();
             // A used-up budget lets merges finish; here it is they that take too long.
             self.inputs.push_back(Input::Cancel);

@@ -55,18 +55,6 @@ impl Runner<'_> {
         Some(reached)
     }
 
-    /// Whether work has been committed, merged or landed for too long: that ends the loop.
-    pub(super) fn is_landing_time_up(&mut self, busy: Duration) -> bool {
-        let state = &self.d.state;
-        let open = !self.early.is_decided();
-        let reached = budget::landing_time_reached(&state.config, &state.spent, busy);
-        let reached = reached.filter(|_| open);
-        if let Some(reached) = reached {
-            self.early.time_is_up(reached);
-        }
-        reached.is_some()
-    }
-
     /// The run in a slot has told what it spent so far.
     pub(super) fn spent_by(&mut self, slot: u32, spent: Spent) {
         let Some(live) = self.live.get_mut(&slot) else {
