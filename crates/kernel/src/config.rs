@@ -458,11 +458,6 @@ pub fn check_prompt(prompt: &str) -> Result<(), ConfigError> {
             format!("the prompt contains a NUL byte at byte {at}"),
             "remove it: a NUL byte cannot be passed to a program",
         ),
-        // As it stands in our own hints.
-        None if ["…", "..."].contains(&prompt.trim()) => refuse(
-            "the prompt is only a placeholder",
-            "write your own text in its place",
-        ),
         None => Ok(()),
     }
 }

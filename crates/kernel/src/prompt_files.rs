@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// A file is looked at again for so long.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub const LONGEST_SAVE: Duration = Duration::from_secs(3);
 /// So often.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -46,7 +46,7 @@ pub fn remedy(
         (_, FileTrouble::Replaced) => FileRemedy::GiveUp,
         // It may have been empty from the beginning.
         (FileRole::Spec, FileTrouble::Empty) if !has_last => FileRemedy::TakeEmpty,
-        _ if waited < PATIENCE => FileRemedy::LookAgain,
+        _ if waited < LONGEST_SAVE => FileRemedy::LookAgain,
         (FileRole::Spec, FileTrouble::Empty) => FileRemedy::TakeEmpty,
         _ if has_last => FileRemedy::UseLast,
         _ => FileRemedy::GiveUp,
@@ -63,23 +63,23 @@ mod tests {
     #[test]
     fn a_file_that_is_being_saved_is_waited_for_and_a_replaced_one_is_not() {
         let now = Duration::ZERO;
-        let almost = PATIENCE - Duration::from_millis(1);
+        let almost = LONGEST_SAVE - Duration::from_millis(1);
         for (role, trouble, waited, has_last, expected) in [
             (Prompt, Empty, now, true, LookAgain),
             (Prompt, Empty, almost, false, LookAgain),
-            (Prompt, Empty, PATIENCE, true, UseLast),
-            (Prompt, Empty, PATIENCE, false, GiveUp),
+            (Prompt, Empty, LONGEST_SAVE, true, UseLast),
+            (Prompt, Empty, LONGEST_SAVE, false, GiveUp),
             (Prompt, Unreadable, almost, true, LookAgain),
-            (Prompt, Unreadable, PATIENCE, true, UseLast),
-            (Prompt, Unreadable, PATIENCE, false, GiveUp),
+            (Prompt, Unreadable, LONGEST_SAVE, true, UseLast),
+            (Prompt, Unreadable, LONGEST_SAVE, false, GiveUp),
             (Prompt, Replaced, now, true, GiveUp),
             (Spec, Unreadable, now, true, LookAgain),
-            (Spec, Unreadable, PATIENCE, true, UseLast),
-            (Spec, Unreadable, PATIENCE, false, GiveUp),
+            (Spec, Unreadable, LONGEST_SAVE, true, UseLast),
+            (Spec, Unreadable, LONGEST_SAVE, false, GiveUp),
             (Spec, Replaced, now, true, GiveUp),
             (Spec, Empty, now, false, TakeEmpty),
             (Spec, Empty, now, true, LookAgain),
-            (Spec, Empty, PATIENCE, true, TakeEmpty),
+            (Spec, Empty, LONGEST_SAVE, true, TakeEmpty),
         ] {
             let got = remedy(role, trouble, waited, has_last);
             assert_eq!(got, expected, "{role:?} {trouble:?} {waited:?} {has_last}");

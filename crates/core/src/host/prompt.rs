@@ -8,7 +8,7 @@ use descartes_kernel::control::CommandId;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
-use descartes_kernel::prompt_files::{LOOK_AGAIN, PATIENCE};
+use descartes_kernel::prompt_files::{LONGEST_SAVE, LOOK_AGAIN};
 use descartes_kernel::state::{FailedGate, Phase};
 use descartes_store::Sync;
 use descartes_store::prompts::{prompt_path, store_prompt};
@@ -174,7 +174,7 @@ pub fn first_prompt(
     let mut config = config.clone();
     fix_files(&mut config, dir)?;
     // Nobody waits for a file here: what is wrong with it is told.
-    let texts = PromptFiles::default().read(&config, dir, PATIENCE)?;
+    let texts = PromptFiles::default().read(&config, dir, LONGEST_SAVE)?;
     let texts = texts.ok_or_else(|| HostError::Prompt("a file is being written".to_owned()))?;
     let frame = PromptFrame {
         config: &config,
