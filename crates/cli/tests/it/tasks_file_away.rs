@@ -131,7 +131,7 @@ fn a_list_that_another_tool_empties_for_a_moment_loses_no_task() {
             LIST.replace("[ ]", "[x]"),
             "{breaking}"
         );
-        let works = ["1", "2", "3"].map(|task| world.has(&format!("work-{task}")));
+        let works = ["1", "2", "3"].map(|task| world.has(format!("work-{task}")));
         assert_eq!(works, [true; 3], "{breaking}");
     }
 }

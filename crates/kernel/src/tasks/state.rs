@@ -734,7 +734,7 @@ impl BlockReason {
                     limit => format!("{made} of {limit} attempts used: "),
                 };
                 match telling_line(&last.text) {
-                    text if text.is_empty() => format!("{count}{what}"),
+                    "" => format!("{count}{what}"),
                     text => format!("{count}{what}: {text}"),
                 }
             }
