@@ -24,6 +24,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub const WRONG_LAST_SEQUENCE: u64 = 10071;
 pub const NO_MESSAGE_FOUND: u64 = 10037;
 pub const STREAM_NOT_FOUND: u64 = 10059;
+pub const STREAM_NAME_IN_USE: u64 = 10058;
 pub const STORAGE_EXCEEDED: u64 = 10047;
 /// A cluster has too few servers that run.
 pub const NO_PEERS: u64 = 10005;

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use descartes_bridge::EngineError;
 use serde_json::{Value, json};
 
-use super::api::{ApiError, NO_PEERS, NO_REPLICAS, STORAGE_EXCEEDED, STREAM_NOT_FOUND};
+use super::api::{
+    ApiError, NO_PEERS, NO_REPLICAS, STORAGE_EXCEEDED, STREAM_NAME_IN_USE, STREAM_NOT_FOUND,
+};
 use super::connection::Connection;
 
 const SECOND: u64 = 1_000_000_000;
@@ -103,6 +105,11 @@ async fn create(connection: &Connection, name: &str, mut config: Value) -> Resul
     for _ in 0..3 {
         let number = match connection.api::<Value>(&create, &config).await {
             Ok(_) => return Ok(()),
+            // Another coordinator, or `engine start`, made it since we asked, with the number of its own moment.
+            Err(ApiError::Numbered {
+                number: STREAM_NAME_IN_USE,
+                ..
+            }) => return Ok(()),
             Err(ApiError::Numbered { number, .. })
                 if matches!(number, STORAGE_EXCEEDED | NO_REPLICAS | NO_PEERS) =>
             {
