@@ -215,8 +215,13 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
 /// first run that ended well.
 fn unkept_budget(state: &LoopState, facts: &RunFacts) -> Option<String> {
     let config = &state.config;
-    let told_before = |summary: &IterationSummary| summary.exit_code == Some(0);
-    if facts.failure().is_some() || state.summaries.iter().any(told_before) {
+    let ended_well = |summary: &IterationSummary| {
+        let verdict = summary.verdict.as_ref();
+        verdict.is_some_and(|verdict| !matches!(verdict, Verdict::Failed(_) | Verdict::Stopped))
+    };
+    // Every loop of a task would say the same.
+    if config.proof.is_some() || facts.failure().is_some() || state.summaries.iter().any(ended_well)
+    {
         return None;
     }
     let tokens = facts.tokens.and_then(|tokens| tokens.total());

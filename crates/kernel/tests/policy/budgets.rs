@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use descartes_kernel::budget::{Left, left, reached, time_left_to_close, time_reached, with_time};
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::{Cost, Event, RunFacts, Tokens};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::Input;
@@ -109,4 +110,53 @@ fn time_that_is_in_no_record_yet_counts() {
     let over = time_reached(&limits(), &busy(1000)).unwrap();
     assert_eq!((over.limit, over.used), (60.0, 60.0));
     assert_eq!(busy(1000).tokens, Some(1));
+}
+
+#[test]
+fn a_budget_that_the_agent_does_not_tell_anything_about_is_warned_of_once() {
+    let priced = || IterativeLoopConfig {
+        max_cost_usd: Some(1.0),
+        max_tokens: Some(1_000_000),
+        max_iterations: Some(4),
+        ..config()
+    };
+    let cost = Some(Cost {
+        micros: 1,
+        estimated: false,
+    });
+    let tokens = Tokens {
+        input: Some(1),
+        ..Tokens::default()
+    };
+    for (told, expected) in [
+        (facts(), Some("--max-cost")),
+        (RunFacts { cost, ..facts() }, Some("--max-tokens")),
+        (
+            RunFacts {
+                cost,
+                tokens: Some(tokens),
+                ..facts()
+            },
+            None,
+        ),
+    ] {
+        let mut sim = Sim::new(priced());
+        // The first one fails: that tells nothing.
+        sim.end(|run| match run {
+            1 => Turn {
+                moved: false,
+                ..turn(fails())
+            },
+            _ => turn(told.clone()),
+        });
+        let warnings = sim.journal.iter().filter_map(|record| match &record.event {
+            Event::Warning { message } => Some(message.clone()),
+            _ => None,
+        });
+        let warnings: Vec<String> = warnings.collect();
+        assert_eq!(warnings.len(), usize::from(expected.is_some()));
+        if let Some(flag) = expected {
+            assert!(warnings[0].contains(flag), "{warnings:?}");
+        }
+    }
 }
