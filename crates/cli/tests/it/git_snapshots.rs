@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use descartes_testkit::World;
+use descartes_testkit::{World, eventually};
 
 use crate::common::{descartes, events, loop_dir, start};
 
@@ -109,6 +109,35 @@ fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
         .filter(|message| message.contains("stall detection is off"))
         .collect();
     assert!(said[0].contains("took longer than 2s"), "{said:?}");
+}
+
+#[test]
+fn nothing_is_restored_under_an_agent_that_works_elsewhere_in_the_repository() {
+    let world = repository();
+    start(&world, "write file ${ITERATION}", &["-m", "2"]).assert_code(2);
+    let sub = world.path("sub");
+    std::fs::create_dir_all(&sub).unwrap();
+    world.program(
+        "holds",
+        "#!/bin/sh\ntouch held\nwhile :; do sleep 0.1; done\n",
+    );
+    let words = "loop start --command holds --prompt go --detach --name below --kill-grace 1s";
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut below = world.descartes(&words);
+    below.current_dir(&sub);
+    world.run(below).assert_code(0);
+    let soon = std::time::Duration::from_secs(60);
+    eventually("the agent below", soon, || world.has("sub/held"));
+    let run = descartes(&world, &["loop", "rewind", "1", "--yes"]);
+    run.assert_code(65);
+    assert!(
+        run.stderr().contains("descartes loop cancel below"),
+        "{run}"
+    );
+    assert_eq!(world.read("file").trim(), "2");
+    descartes(&world, &["loop", "cancel", "below", "--now"]).assert_code(0);
+    descartes(&world, &["loop", "rewind", "1", "--yes"]).assert_code(0);
+    assert_eq!(world.read("file").trim(), "1");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! `descartes loop rewind`: the work tree as it was at the end of an iteration, never without a
 //! safety copy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
-use descartes_core::worktree::{Rewound, Snapshot, Tree};
+use descartes_core::worktree::{Rewound, Snapshot, Tree, TreeKind};
 use descartes_store::lock::LockError;
 use descartes_text::display::one_line;
 use descartes_text::path_text::encode;
@@ -43,7 +43,7 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         ));
     };
     within::refuse_steering(&found)?;
-    refuse_while_running(&found, &all)?;
+    refuse_while_running(&found, &all, &tree)?;
     let (to, name) = goal(target, &found, &tree)?;
     let now = tree.snapshot(REWIND_TIMEOUT);
     let plan = tree.changed_files(&now, &to)?;
@@ -128,10 +128,16 @@ fn refuse_without_worktree(found: &LoopHandle) -> Result<(), CliError> {
     }
 }
 
-fn refuse_while_running(found: &LoopHandle, all: &Loops) -> Result<(), CliError> {
-    let here = Scope::Of(found.meta().working_dir.clone());
-    for other in all.list(&here)? {
-        if other.life()? == Life::Alive {
+/// Loops that work anywhere in this work tree: in a repository all of it is restored.
+fn refuse_while_running(found: &LoopHandle, all: &Loops, tree: &Tree) -> Result<(), CliError> {
+    let root = match tree.kind() {
+        TreeKind::Git { root } => root,
+        TreeKind::Plain { .. } => found.meta().working_dir.clone(),
+    };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = real(&root);
+    for other in all.list(&Scope::All)? {
+        if real(&other.meta().working_dir).starts_with(&root) && other.life()? == Life::Alive {
             return Err(runs(&other));
         }
     }
