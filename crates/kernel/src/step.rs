@@ -164,7 +164,10 @@ pub fn plan(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
         Phase::Running(_) => Action::Watch,
         Phase::Judging { .. } => match next_gate(state) {
             Some((index, command)) => Action::Gate { index, command },
-            None => Action::Close,
+            None => match left_in_gates(state) {
+                Some(by) => Action::Leave(by),
+                None => Action::Close,
+            },
         },
         Phase::Ready { .. } => plan_ready(state, agents, now),
     }
@@ -188,6 +191,17 @@ pub fn next_gate(state: &LoopState) -> Option<(u32, String)> {
 fn is_stopped(state: &LoopState) -> bool {
     let stop = state.requests.stop;
     stop.is_some_and(|by| by != StopBy::Interrupt)
+}
+
+/// A stop that leaves the loop to be resumed, before the gates of a claim have decided: they do after that, as
+/// where the host was killed.
+fn left_in_gates(state: &LoopState) -> Option<StopBy> {
+    let Phase::Judging { facts, gates, .. } = &state.phase else {
+        return None;
+    };
+    let is_open = gates.len() < state.config.verify.len() && gates.iter().all(GateFacts::passed);
+    let by = state.requests.stop.filter(|by| !by.ends_loop())?;
+    (is_open && wants_gates(state, facts)).then_some(by)
 }
 
 fn wants_gates(state: &LoopState, facts: &RunFacts) -> bool {

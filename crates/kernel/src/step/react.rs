@@ -5,12 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::judge::judge;
-use super::{Action, Agents, ClosingFacts, Input, all_away_until, plan, stall_after};
+use super::{
+    Action, Agents, ClosingFacts, Input, all_away_until, left_in_gates, plan, stall_after,
+};
 use crate::config::{ConfigError, check_prompt};
 use crate::control::{Command, CommandId, Grace};
 use crate::event::{
-    Decided, EndedBy, Event, FORMAT, LimitKind, Progress, Record, ReportedLimit, RunFacts, StopBy,
-    Verdict, WaitEnd, WaitReason,
+    Decided, EndedBy, Event, FORMAT, GateEnd, LimitKind, Progress, Record, ReportedLimit, RunFacts,
+    StopBy, Verdict, WaitEnd, WaitReason,
 };
 use crate::limits::{failure_wait, limit_wait, shortest_limit_wait};
 use crate::outcome::IterativeExitReason;
@@ -27,6 +29,12 @@ pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -
 fn events(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
     match input {
         Input::RunEnded(facts) => run_ended(state, facts, agents, now),
+        // It is run again.
+        Input::GateEnded(facts)
+            if facts.end == GateEnd::Cancelled && left_in_gates(state).is_some() =>
+        {
+            Vec::new()
+        }
         Input::GateEnded(facts) => match state.run() {
             Some(run) => {
                 vec![Event::GateFinished {

@@ -51,6 +51,36 @@ fn a_host_that_takes_up_a_paused_loop_says_that_it_holds() {
 }
 
 #[test]
+fn a_terminal_that_is_closed_in_the_gates_leaves_the_claim_to_be_judged() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into(), "b".into()],
+        ..config()
+    });
+    sim.start(1, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(claims())));
+    sim.input(&Input::GateEnded(Box::new(gate(0, "a", 0))));
+    sim.input(&Input::Stop(StopBy::HangUp));
+    let cancelled = GateFacts {
+        end: GateEnd::Cancelled,
+        ..gate(1, "b", 1)
+    };
+    sim.input(&Input::GateEnded(Box::new(cancelled)));
+    assert_eq!(sim.run(|_| turn(facts())), Action::Leave(StopBy::HangUp));
+    // The next host goes on where it was.
+    sim.append(Event::Interrupted { by: StopBy::HangUp });
+    sim.append(Event::HostStarted {
+        host: HostFacts::default(),
+    });
+    let next = plan(&sim.state, sim.agents, sim.now);
+    assert!(matches!(next, Action::Gate { index: 1, .. }), "{next:?}");
+    assert_eq!(
+        sim.end(|_| turn(facts())),
+        Reason::CompletionPromiseDetected
+    );
+    assert_eq!(sim.state.iterations, 1);
+}
+
+#[test]
 fn a_note_is_given_until_a_run_counts() {
     let mut sim = Sim::new(config());
     sim.input(&from_person(Command::Say {
