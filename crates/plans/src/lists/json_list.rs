@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::scud::json_span::{Members, span};
+use crate::scud::json_span::{Members, span, string};
 
 /// One object of a list, with the places of its values.
 pub(super) struct JsonEntry<'a> {
@@ -16,8 +16,7 @@ pub(super) struct JsonEntry<'a> {
 }
 
 impl<'a> JsonEntry<'a> {
-    /// The object that a value is.
-    pub(super) fn of(text: &'a str, value: &'a RawValue) -> Option<Self> {
+    fn of(text: &'a str, value: &'a RawValue) -> Option<Self> {
         Some(Self {
             members: Members::of(value)?,
             start: span(text, value).start,
@@ -27,7 +26,11 @@ impl<'a> JsonEntry<'a> {
 
     /// The whole text as an object.
     pub(super) fn whole(text: &'a str) -> Option<Self> {
-        Self::of(text, whole_value(text).ok()?)
+        Some(Self {
+            members: serde_json::from_str(without_mark(text)).ok()?,
+            start: text.find('{')?,
+            text,
+        })
     }
 
     pub(super) fn raw(&self, name: &str) -> Option<&'a RawValue> {
@@ -43,32 +46,42 @@ impl<'a> JsonEntry<'a> {
         self.raw(name).map(|value| span(self.text, value))
     }
 
+    /// A value that is a string.
+    fn as_string(&self, name: &str) -> Option<Cow<'a, str>> {
+        let raw = self.raw(name)?;
+        raw.get().starts_with('"').then(|| string(raw))
+    }
+
     /// A text; lists as lines.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        let text = match self.value(name)? {
-            Value::String(text) => text,
-            Value::Array(list) => {
-                let lines = list.iter().filter_map(plain);
-                let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
-                lines.join("\n")
-            }
-            _ => return None,
+        let text = match self.as_string(name) {
+            Some(text) => text,
+            None => match self.value(name)? {
+                Value::Array(list) => {
+                    let lines = list.iter().filter_map(plain);
+                    let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+                    Cow::Owned(lines.join("\n"))
+                }
+                _ => return None,
+            },
         };
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
     /// A string that is not empty.
-    pub(super) fn string(&self, name: &str) -> Option<String> {
-        match self.value(name)? {
-            Value::String(text) => Some(text).filter(|text| !text.trim().is_empty()),
-            _ => None,
-        }
+    pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.as_string(name).filter(|text| !text.trim().is_empty())
     }
 
     /// An id or a word: a string or a number.
     pub(super) fn word(&self, name: &str) -> Option<String> {
-        self.value(name).as_ref().and_then(plain)
+        match self.as_string(name) {
+            Some(text) => Some(text.trim())
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
+            None => self.value(name).as_ref().and_then(plain),
+        }
     }
 
     /// Strings and numbers of all of these lists, each once.
@@ -90,30 +103,41 @@ impl<'a> JsonEntry<'a> {
 
     /// The objects of a list.
     pub(super) fn entries(&self, name: &str) -> Option<Vec<JsonEntry<'a>>> {
-        entries(self.text, self.raw(name)?)
+        entries(self.text, self.raw(name)?.get())
+    }
+
+    /// The object that a value of it is.
+    pub(super) fn entry(&self, name: &str) -> Option<JsonEntry<'a>> {
+        Self::of(self.text, self.raw(name)?)
     }
 
     /// All names of its values.
     pub(super) fn names(&self) -> Vec<Cow<'a, str>> {
         let all = self.members.0.iter();
-        all.map(|(key, _)| crate::scud::json_span::string(key))
-            .collect()
+        all.map(|(key, _)| string(key)).collect()
     }
 }
 
-/// A text as one value; the mark that some editors begin a file with is no part of it.
+/// A text as one value.
 pub(super) fn whole_value(text: &str) -> serde_json::Result<&RawValue> {
-    serde_json::from_str(text.trim_start_matches('\u{feff}'))
+    serde_json::from_str(without_mark(text))
+}
+
+/// The objects of a text that is a list.
+pub(super) fn whole_list(text: &str) -> Option<Vec<JsonEntry<'_>>> {
+    entries(text, without_mark(text))
+}
+
+/// The mark that some editors begin a file with is no part of it.
+fn without_mark(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
 }
 
 /// The objects of a value that is a list; other things in it are passed over.
-pub(super) fn entries<'a>(text: &'a str, list: &'a RawValue) -> Option<Vec<JsonEntry<'a>>> {
-    let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
-    Some(
-        list.into_iter()
-            .filter_map(|value| JsonEntry::of(text, value))
-            .collect(),
-    )
+fn entries<'a>(text: &'a str, list: &'a str) -> Option<Vec<JsonEntry<'a>>> {
+    let list: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let all = list.into_iter();
+    Some(all.filter_map(|value| JsonEntry::of(text, value)).collect())
 }
 
 fn plain(value: &Value) -> Option<String> {

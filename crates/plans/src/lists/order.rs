@@ -28,12 +28,19 @@ pub(super) struct ListOrder {
 impl ListOrder {
     /// Nobody waits for anybody yet.
     pub(super) fn new(list: &TaskList) -> Self {
-        let all = list.tasks.iter().zip(0..);
         Self {
-            waits: vec![TaskWaits::default(); list.tasks.len()],
+            places: places_of(list),
+            ..Self::by_position(list.tasks.len())
+        }
+    }
+
+    /// The same for so many tasks, where no text names any.
+    pub(super) fn by_position(tasks: usize) -> Self {
+        Self {
+            waits: vec![TaskWaits::default(); tasks],
             set: Vec::new(),
-            named: vec![TaskWaits::default(); list.tasks.len()],
-            places: all.map(|(task, at)| (task.id.clone(), at)).collect(),
+            named: vec![TaskWaits::default(); tasks],
+            places: NameMap::default(),
             ranges: Vec::new(),
             gone: NameSet::default(),
             gone_ranges: Vec::new(),
@@ -206,8 +213,9 @@ impl ListOrder {
             self.store(list, at);
         }
         if list.tasks.iter().any(|task| task.container) {
+            let places = places_of(list);
             break_group_cycles(list, |list, id, on| {
-                let (at, on) = (self.place(id)?, self.place(on)?);
+                let (at, on) = (*places.get(id)?, *places.get(on)?);
                 let waits = self.waits[at as usize].contains(on);
                 waits.then(|| {
                     self.cut(list, at, on);
@@ -230,6 +238,12 @@ impl ListOrder {
         task.depends = depends;
         task.blocks.clone_from(&waits.blocks);
     }
+}
+
+/// The positions of tasks, by id.
+fn places_of(list: &TaskList) -> NameMap<String, u32> {
+    let all = list.tasks.iter().zip(0..);
+    all.map(|(task, at)| (task.id.clone(), at)).collect()
 }
 
 fn warn_of_circle(list: &mut TaskList, lost: LostDependency) {

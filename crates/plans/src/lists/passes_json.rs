@@ -2,7 +2,7 @@
 
 use super::file_order::{FileOrder, chain};
 use super::format::ListFormat;
-use super::json_list::{JsonEntry, entries, whole_value};
+use super::json_list::{JsonEntry, whole_list, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListGate, ListTask, Mark, TaskList};
 use super::order::ListOrder;
@@ -35,16 +35,15 @@ const COMMANDS: [&str; 7] = [
 
 pub(super) fn read(text: &str) -> TaskList {
     let mut list = TaskList::new(ListFormat::PassesJson);
-    let (found, name, words) = match (stories(text), status_stories(text)) {
-        (Some((found, name)), _) => (found, name, None),
-        (None, Some(found)) => {
-            let words = StatusWords::of(&found, &declared(text));
-            (found, "status", Some(words))
-        }
-        (None, None) => {
-            list.findings.push(not_a_list(text));
-            return list;
-        }
+    let file = StoryFile::of(text);
+    let (found, name, words) = if let Some((found, name)) = file.with_passes() {
+        (found, name, None)
+    } else if let Some(found) = file.with_status() {
+        let words = StatusWords::of(found, &file.declared());
+        (found, "status", Some(words))
+    } else {
+        list.findings.push(not_a_list(text));
+        return list;
     };
     let mut lines = LineCounter::new(text);
     let mut ids = UniqueIds::default();
@@ -86,7 +85,9 @@ pub(super) fn read(text: &str) -> TaskList {
         });
     }
     set_order(&mut list, rows);
-    introduce(text, &mut list);
+    if let Some(whole) = &file.whole {
+        introduce(whole, &mut list);
+    }
     if let Some(words) = words {
         words.tell_doubt(&mut list);
     }
@@ -115,22 +116,50 @@ struct StoryOrder {
     priority: Option<f64>,
 }
 
-/// The stories of a text, in a list or in an object that holds one, and the name of what is true when
-/// one is done.
-pub(super) fn stories(text: &str) -> Option<(Vec<JsonEntry<'_>>, &'static str)> {
-    let root = whole_value(text).ok()?;
-    if let Some(found) = entries(text, root) {
-        return with_passes(found);
-    }
-    let whole = JsonEntry::of(text, root)?;
-    let mut lists = LISTS.iter().filter_map(|name| whole.entries(name));
-    lists.find_map(with_passes)
+/// A text that may hold stories: in a list, or in an object that holds one.
+pub(super) struct StoryFile<'a> {
+    pub(super) whole: Option<JsonEntry<'a>>,
+    lists: Vec<Vec<JsonEntry<'a>>>,
 }
 
-fn with_passes(stories: Vec<JsonEntry<'_>>) -> Option<(Vec<JsonEntry<'_>>, &'static str)> {
-    let mut names = PASSES.into_iter();
-    let name = names.find(|name| has_passes(&stories, name))?;
-    Some((stories, name))
+impl<'a> StoryFile<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        if let Some(found) = whole_list(text) {
+            return Self {
+                whole: None,
+                lists: vec![found],
+            };
+        }
+        let whole = JsonEntry::whole(text);
+        let named = |whole: &JsonEntry<'a>| {
+            let lists = LISTS.iter().filter_map(|name| whole.entries(name));
+            lists.collect()
+        };
+        Self {
+            lists: whole.as_ref().map_or_else(Vec::new, named),
+            whole,
+        }
+    }
+
+    /// The stories, and the name of what is true when one is done.
+    pub(super) fn with_passes(&self) -> Option<(&[JsonEntry<'a>], &'static str)> {
+        self.lists.iter().find_map(|stories| {
+            let mut names = PASSES.into_iter();
+            let name = names.find(|name| has_passes(stories, name))?;
+            Some((stories.as_slice(), name))
+        })
+    }
+
+    /// The same for stories with a `status`: every object of the list has one that is known.
+    pub(super) fn with_status(&self) -> Option<&[JsonEntry<'a>]> {
+        let declared = self.declared();
+        let mut lists = self.lists.iter().map(Vec::as_slice);
+        lists.find(|found| are_stories(found, &declared))
+    }
+
+    fn declared(&self) -> Vec<String> {
+        self.whole.as_ref().map_or_else(Vec::new, declared)
+    }
 }
 
 fn has_passes(stories: &[JsonEntry<'_>], name: &str) -> bool {
@@ -142,19 +171,6 @@ fn has_passes(stories: &[JsonEntry<'_>], name: &str) -> bool {
         true => stories.iter().any(|story| story.raw(name).is_some()),
         false => !stories.is_empty() && stories.iter().all(says),
     }
-}
-
-/// The same for stories with a `status`: every object of the list has one that is known.
-pub(super) fn status_stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
-    let root = whole_value(text).ok()?;
-    let declared = declared(text);
-    let are_stories = |found: &Vec<JsonEntry<'_>>| are_stories(found, &declared);
-    if let Some(found) = entries(text, root) {
-        return Some(found).filter(are_stories);
-    }
-    let whole = JsonEntry::of(text, root)?;
-    let lists = LISTS.iter().filter_map(|name| whole.entries(name));
-    lists.into_iter().find(are_stories)
 }
 
 pub(super) fn not_a_list(text: &str) -> Finding {
@@ -225,7 +241,7 @@ fn set_order(list: &mut TaskList, rows: Vec<StoryOrder>) {
     let mut sorted: Vec<usize> = (0..list.tasks.len()).collect();
     let priority = |at: &usize| rows[*at].priority.unwrap_or(f64::MAX);
     sorted.sort_by(|a, b| priority(a).total_cmp(&priority(b)));
-    let mut order = ListOrder::new(list);
+    let mut order = ListOrder::by_position(list.tasks.len());
     let mut levels = FileOrder::default();
     let mut last = None;
     for at in sorted {
@@ -238,10 +254,7 @@ fn set_order(list: &mut TaskList, rows: Vec<StoryOrder>) {
     order.finish(list);
 }
 
-fn introduce(text: &str, list: &mut TaskList) {
-    let Some(whole) = JsonEntry::whole(text) else {
-        return;
-    };
+fn introduce(whole: &JsonEntry<'_>, list: &mut TaskList) {
     let mut parts = Vec::new();
     parts.extend(["project", "name"].iter().find_map(|name| whole.text(name)));
     parts.extend(whole.text("description"));

@@ -5,7 +5,7 @@ use super::bare_boxes::bare_boxes;
 use super::boxes::{Document, Item};
 use super::format::ListFormat;
 use super::json_list::whole_value;
-use super::passes_json::{status_stories, stories};
+use super::passes_json::StoryFile;
 use super::{plan, spec_kit, task_master};
 use crate::roadmap::{self, ForeignFormat, Whose};
 
@@ -162,13 +162,16 @@ fn markdown(path: &str, text: &str) -> Recognized {
 }
 
 fn json(path: &str, text: &str) -> Recognized {
-    if stories(text).is_some() {
+    let file = StoryFile::of(text);
+    if file.with_passes().is_some() {
         return Recognized::List(ListFormat::PassesJson);
     }
-    if task_master::looks_like(text, path.ends_with("tasks/tasks.json")) {
+    let may_be_untagged = path.ends_with("tasks/tasks.json");
+    let mut whole = file.whole.iter();
+    if whole.any(|whole| task_master::looks_like(whole, may_be_untagged)) {
         return Recognized::List(ListFormat::TaskMaster);
     }
-    if status_stories(text).is_some() {
+    if file.with_status().is_some() {
         return Recognized::List(ListFormat::PassesJson);
     }
     let error = super::passes_json::not_a_list(text);

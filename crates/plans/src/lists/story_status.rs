@@ -1,5 +1,7 @@
 //! Stories in JSON that say `"status": "done"` or `"state": "done"` where others say `"passes": true`.
 
+use std::borrow::Cow;
+
 use super::json_list::JsonEntry;
 use super::model::{Mark, TaskList};
 use crate::graph::TaskStatus;
@@ -47,7 +49,7 @@ const WORDS: [(&str, TaskStatus); 35] = [
 const STATUS: [&str; 2] = ["status", "state"];
 
 /// The status of a story as it is written.
-pub(super) fn status_word(story: &JsonEntry<'_>) -> Option<String> {
+pub(super) fn status_word<'a>(story: &JsonEntry<'a>) -> Option<Cow<'a, str>> {
     STATUS.iter().find_map(|name| story.string(name))
 }
 
@@ -57,9 +59,11 @@ pub(super) fn status_of(story: &JsonEntry<'_>) -> Option<TaskStatus> {
 }
 
 fn meaning(word: &str) -> Option<TaskStatus> {
-    let word = word.trim().to_lowercase().replace(['_', ' '], "-");
-    let known = WORDS.iter().find(|(known, _)| *known == word);
-    known.map(|(_, status)| *status)
+    let find = |word: &str| {
+        let known = WORDS.iter().find(|(known, _)| *known == word);
+        known.map(|(_, status)| *status)
+    };
+    find(word).or_else(|| find(&word.trim().to_lowercase().replace(['_', ' '], "-")))
 }
 
 /// Whether objects are stories with a status: each has a title and a status that is known or that the
@@ -68,7 +72,7 @@ pub(super) fn are_stories(stories: &[JsonEntry<'_>], declared: &[String]) -> boo
     let has_title = |story: &JsonEntry<'_>| TITLES.iter().any(|name| story.string(name).is_some());
     let is_declared = |story: &JsonEntry<'_>| {
         let word = status_word(story);
-        word.is_some_and(|word| declared.contains(&word))
+        word.is_some_and(|word| declared.iter().any(|known| *known == word))
     };
     let is_one = |story: &JsonEntry<'_>| {
         has_title(story) && (status_of(story).is_some() || is_declared(story))
@@ -86,14 +90,11 @@ pub(super) fn are_stories(stories: &[JsonEntry<'_>], declared: &[String]) -> boo
 }
 
 /// The statuses that a file says are valid, at its top or one level below.
-pub(super) fn declared(text: &str) -> Vec<String> {
-    let Some(whole) = JsonEntry::whole(text) else {
-        return Vec::new();
-    };
+pub(super) fn declared(whole: &JsonEntry<'_>) -> Vec<String> {
     let names = whole.names().into_iter();
-    let below = names.filter_map(|name| JsonEntry::of(text, whole.raw(&name)?));
+    let below = names.filter_map(|name| whole.entry(&name));
     let below: Vec<JsonEntry<'_>> = below.collect();
-    let mut all = std::iter::once(&whole).chain(&below);
+    let mut all = std::iter::once(whole).chain(&below);
     let found =
         all.find_map(|entry| Some(entry.words(&DECLARED)).filter(|words| !words.is_empty()));
     found.unwrap_or_default()
@@ -236,7 +237,7 @@ impl FieldWords {
 
 /// The spellings of a status, the most frequent first.
 fn used(name: &str, stories: &[JsonEntry<'_>], status: TaskStatus) -> Vec<String> {
-    let mut words: Vec<(String, usize)> = Vec::new();
+    let mut words: Vec<(Cow<'_, str>, usize)> = Vec::new();
     let own = stories.iter().filter_map(|story| story.string(name));
     for word in own.filter(|word| meaning(word) == Some(status)) {
         match words.iter_mut().find(|(known, _)| *known == word) {
@@ -245,7 +246,8 @@ fn used(name: &str, stories: &[JsonEntry<'_>], status: TaskStatus) -> Vec<String
         }
     }
     words.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    words.into_iter().map(|(word, _)| word).collect()
+    let words = words.into_iter();
+    words.map(|(word, _)| word.into_owned()).collect()
 }
 
 /// A word in capitals or small letters, as another one is.

@@ -161,41 +161,36 @@ fn body_of(entry: &JsonEntry<'_>) -> String {
 /// The tasks of a tag: `{TAG: {tasks}}`, or of a file without tags.
 fn tasks_of<'a>(text: &'a str, tag: &str) -> Option<Vec<JsonEntry<'a>>> {
     let whole = JsonEntry::whole(text)?;
-    if let Some(tasks) = whole.entries("tasks") {
-        return Some(tasks);
-    }
-    let tagged = JsonEntry::of(text, whole.raw(tag)?)?;
-    tagged.entries("tasks")
+    let untagged = whole.entries("tasks");
+    untagged.or_else(|| whole.entry(tag)?.entries("tasks"))
 }
 
 /// The tags of a file.
 pub fn tags(text: &str) -> Vec<String> {
-    let Some(whole) = JsonEntry::whole(text) else {
-        return Vec::new();
-    };
-    let has_tasks = |name: &str| {
-        let inner = whole.raw(name).and_then(|value| JsonEntry::of(text, value));
-        inner.is_some_and(|inner| inner.entries("tasks").is_some())
-    };
-    let names = whole.names().into_iter().map(|name| name.into_owned());
-    names.filter(|name| has_tasks(name)).collect()
+    let whole = JsonEntry::whole(text);
+    let tagged = whole.iter().flat_map(tagged);
+    tagged.map(|(name, _)| name).collect()
+}
+
+/// The tags of a file with their tasks.
+fn tagged<'a>(whole: &JsonEntry<'a>) -> impl Iterator<Item = (String, Vec<JsonEntry<'a>>)> {
+    whole.names().into_iter().filter_map(|name| {
+        let tasks = whole.entry(&name)?.entries("tasks")?;
+        Some((name.into_owned(), tasks))
+    })
 }
 
 /// Whether a text has Task Master's tasks, under tags or, where those are expected, without: each has an
 /// id, and some have a status.
-pub(super) fn looks_like(text: &str, may_be_untagged: bool) -> bool {
-    let Some(whole) = JsonEntry::whole(text) else {
-        return false;
-    };
-    let is_ours = |tasks: Vec<JsonEntry<'_>>| {
+pub(super) fn looks_like(whole: &JsonEntry<'_>, may_be_untagged: bool) -> bool {
+    let is_ours = |tasks: &[JsonEntry<'_>]| {
         let has = |task: &JsonEntry<'_>, name: &str| task.word(name).is_some();
         tasks.iter().all(|task| has(task, "id")) && tasks.iter().any(|task| has(task, "status"))
     };
-    let tagged = tags(text)
-        .into_iter()
-        .filter_map(|tag| tasks_of(text, &tag));
-    let untagged = whole.entries("tasks").filter(|_| may_be_untagged);
-    tagged.chain(untagged).any(is_ours)
+    // Where there are tasks without a tag, these are those of every tag.
+    let untagged = whole.entries("tasks");
+    let of_tags = tagged(whole).any(|(_, tasks)| is_ours(untagged.as_ref().unwrap_or(&tasks)));
+    of_tags || untagged.is_some_and(|tasks| may_be_untagged && is_ours(&tasks))
 }
 
 fn no_tasks(text: &str, tag: &str) -> Finding {

@@ -1,6 +1,7 @@
 //! Where the values of a JSON text stand, so that one can be changed and the rest kept.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ impl<'a> Members<'a> {
     /// The value of that name; of two the last, as for other readers.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         let mut members = self.0.iter().rev();
-        let found = members.find(|(key, _)| string(key) == name);
+        let found = members.find(|(key, _)| is_string(key, name));
         found.map(|(_, value)| *value)
     }
 }
@@ -48,10 +49,22 @@ impl<'de> Visitor<'de> for Members<'de> {
 
 /// The text of a string; few are written with escapes.
 pub(crate) fn string(value: &RawValue) -> Cow<'_, str> {
-    let raw = value.get().trim_matches('"');
+    let raw = value.get();
+    let inside = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    let raw = inside.unwrap_or(raw);
     match raw.contains('\\') {
         true => Cow::Owned(serde_json::from_str(value.get()).unwrap_or_default()),
         false => Cow::Borrowed(raw),
+    }
+}
+
+/// Whether a value is that string. Escapes are longer than what they stand for.
+fn is_string(value: &RawValue, wanted: &str) -> bool {
+    let raw = value.get();
+    match raw.len().cmp(&(wanted.len() + 2)) {
+        Ordering::Less => false,
+        Ordering::Equal => raw[1..].starts_with(wanted) && !wanted.contains('\\'),
+        Ordering::Greater => raw.contains('\\') && string(value) == wanted,
     }
 }
 
@@ -101,6 +114,22 @@ mod tests {
         let names: Vec<_> = all.iter().map(|(key, _)| string(key)).collect();
         assert_eq!(names, ["a", "b", "a"]);
         assert_eq!(Members(all).get("a").unwrap().get(), "-1.5e3");
+    }
+
+    #[test]
+    fn names_are_found_in_every_spelling() {
+        let text = r#"{"a":1,"\u0062":2,"\\n":3,"\n":4,"é\t":5,"":6,"c\"":7,"ab":8}"#;
+        let members: Members<'_> = serde_json::from_str(text).unwrap();
+        for name in [
+            "a", "b", "\\n", "\n", "é\t", "", "c\"", "ab", "u", "\\u0062", "c", "c\\",
+        ] {
+            let slow = members.0.iter().rev().find(|(key, _)| {
+                let key: String = serde_json::from_str(key.get()).unwrap();
+                key == name
+            });
+            let expected = slow.map(|(_, value)| value.get());
+            assert_eq!(members.get(name).map(RawValue::get), expected, "{name}");
+        }
     }
 
     #[test]
