@@ -21,7 +21,7 @@ use serde_json::json;
 /// A name, a format, and a text of so many tasks.
 type Shape = (&'static str, ListFormat, fn(usize) -> Vec<String>);
 
-const SHAPES: [Shape; 34] = [
+const SHAPES: [Shape; 35] = [
     ("openspec", ListFormat::OpenSpec, |tasks| {
         one(tasks, |at| {
             format!(
@@ -110,6 +110,12 @@ const SHAPES: [Shape; 34] = [
         one(tasks, |at| {
             let last = tasks - 1;
             format!("- [ ] T{at:05} [P] Do it (depends on T00000–T{last:05})\n")
+        })
+    }),
+    ("spec-kit-downwards", ListFormat::SpecKit, |tasks| {
+        one(tasks, |at| {
+            let (id, last) = (tasks - at, (tasks - at - 1).max(2));
+            format!("- [ ] T{id:05} [P] Do it (depends on T00001–T{last:05})\n")
         })
     }),
     ("spec-kit-manual", ListFormat::SpecKit, |tasks| {

@@ -4,22 +4,47 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Tasks in the order in which others wait for them, by position in their list.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct TaskRun {
     tasks: Box<[u32]>,
     /// Whether positions only grow.
     ascends: bool,
+    /// Places in a run that does not ascend, in the order of their tasks; made when it is asked for.
+    by_task: OnceLock<Box<[u32]>>,
 }
+
+impl PartialEq for TaskRun {
+    fn eq(&self, other: &Self) -> bool {
+        self.tasks == other.tasks
+    }
+}
+
+impl Eq for TaskRun {}
 
 impl TaskRun {
     fn of(tasks: &[u32]) -> Arc<Self> {
         Arc::new(Self {
             ascends: tasks.is_sorted(),
             tasks: tasks.into(),
+            by_task: OnceLock::new(),
         })
+    }
+
+    /// Where a task stands between two places of a run that does not ascend.
+    fn place(&self, task: u32, between: Range<usize>) -> Option<usize> {
+        let places = self.by_task.get_or_init(|| {
+            let mut places: Box<[u32]> = (0..self.tasks.len() as u32).collect();
+            places.sort_by_key(|place| self.tasks[*place as usize]);
+            places
+        });
+        let of = |place: &u32| self.tasks[*place as usize];
+        let first = places.partition_point(|place| of(place) < task);
+        let same = places[first..].iter().take_while(|place| of(place) == task);
+        let mut same = same.map(|place| *place as usize);
+        same.find(|place| between.contains(place))
     }
 }
 
@@ -73,7 +98,10 @@ impl TaskBlock {
     fn place(&self, task: u32) -> Option<usize> {
         match self.run.ascends {
             true => self.positions().binary_search(&task).ok(),
-            false => self.positions().iter().position(|other| *other == task),
+            false => {
+                let place = self.run.place(task, self.span());
+                place.map(|place| place - self.start)
+            }
         }
     }
 
@@ -252,5 +280,31 @@ impl FinishedRuns {
             start: 0,
             end: part.len,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_task_is_found_where_it_first_stands(
+            tasks in proptest::collection::vec(0_u32..30, 0..40),
+            start in 0_usize..40,
+            length in 0_usize..40,
+            task in 0_u32..30,
+        ) {
+            let start = start.min(tasks.len());
+            let end = (start + length).min(tasks.len());
+            let part = TaskBlock::of(&tasks).part(start..end);
+            let first = part.positions().iter().position(|other| *other == task);
+            match part.run.ascends {
+                true => prop_assert_eq!(part.place(task).is_some(), first.is_some()),
+                false => prop_assert_eq!(part.place(task), first),
+            }
+        }
     }
 }

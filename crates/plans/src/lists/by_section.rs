@@ -1,84 +1,118 @@
 //! One task for a whole phase, group or parent.
 
-use super::blocks::{TaskBlock, TaskWaits};
+use std::fmt::Write;
+
+use super::blocks::TaskWaits;
 use super::merged_blocks::MergedBlocks;
 use super::model::{ListOptions, ListTask, TaskList};
 use super::order::ListOrder;
 use crate::graph::TaskStatus;
+use crate::graph::edges::Edges;
 use crate::graph::hash::{NameMap, NameSet};
 
 /// The same list with one task for each section.
-pub(super) fn by_section(list: TaskList, options: ListOptions) -> TaskList {
-    let mut merged = TaskList {
-        tasks: Vec::new(),
-        ..list.clone()
-    };
-    let mut places: NameMap<String, usize> = NameMap::default();
-    let mut parts: Vec<Vec<&ListTask>> = Vec::new();
-    // By position in the list.
-    let mut section_of: Vec<u32> = Vec::new();
+pub(super) fn by_section(mut list: TaskList, options: ListOptions) -> TaskList {
+    let tasks = std::mem::take(&mut list.tasks);
     let skipped = |task: &ListTask| {
         (task.optional && !options.optional) || (task.human.is_some() && options.skip_human)
     };
-    for task in &list.tasks {
+    let mut places: NameMap<&str, u32> = NameMap::default();
+    // By position in the list.
+    let mut section_of: Vec<u32> = Vec::with_capacity(tasks.len());
+    // Sections with the tasks whose dependencies are theirs.
+    let mut parts: Vec<(u32, u32)> = Vec::with_capacity(tasks.len());
+    for (task, at) in tasks.iter().zip(0..) {
+        let next = list.tasks.len() as u32;
         if skipped(task) {
-            section_of.push(merged.tasks.len() as u32);
-            merged.tasks.push(task.clone());
-            parts.push(vec![task]);
+            section_of.push(next);
+            parts.push((next, at));
+            list.tasks.push(task.clone());
             continue;
         }
-        let section = task.section.clone().unwrap_or_default();
-        let (id, title) = match section.id.is_empty() {
-            true => (task.id.clone(), task.title.clone()),
-            false => (section.id, section.title),
+        let named = task.section.as_ref().filter(|named| !named.id.is_empty());
+        let (id, title) = match named {
+            Some(named) => (&named.id, &named.title),
+            None => (&task.id, &task.title),
         };
-        let at = *places.entry(id.clone()).or_insert_with(|| {
-            merged.tasks.push(empty_section(id, title, task));
-            parts.push(Vec::new());
-            merged.tasks.len() - 1
-        });
-        section_of.push(at as u32);
-        add(&mut merged.tasks[at], task);
+        let section = *places.entry(id).or_insert(next);
+        if section == next {
+            list.tasks.push(empty_section(id, title, task));
+        }
+        section_of.push(section);
+        add(&mut list.tasks[section as usize], task);
         if !task.container {
-            parts[at].push(task);
+            parts.push((section, at));
         }
     }
-    let places: NameMap<&str, usize> = {
-        let all = list.tasks.iter().enumerate();
-        all.map(|(at, task)| (task.id.as_str(), at)).collect()
-    };
-    let mut order = ListOrder::new(&merged);
-    let mut blocks = MergedBlocks::new(&section_of);
-    for (at, parts) in parts.iter().enumerate() {
-        let at = at as u32;
-        let own = parts.iter().flat_map(|task| &task.blocks);
-        let own: Vec<&TaskBlock> = own.collect();
+    let parts = Edges::group(list.tasks.len(), &parts);
+    let mut order = ListOrder::by_position(list.tasks.len());
+    let mut merging = Merging::of(&tasks, &section_of);
+    for at in 0..list.tasks.len() as u32 {
+        order.set_waits(at as usize, merging.waits(at, parts.of(at)));
+    }
+    order.finish(&mut list);
+    list
+}
+
+/// What sections wait for, while that is found out.
+struct Merging<'a> {
+    tasks: &'a [ListTask],
+    section_of: &'a [u32],
+    /// Positions of tasks, by id.
+    places: NameMap<&'a str, u32>,
+    blocks: MergedBlocks<'a>,
+    /// The last section that was found to wait for each one.
+    named_by: Vec<u32>,
+}
+
+impl<'a> Merging<'a> {
+    fn of(tasks: &'a [ListTask], section_of: &'a [u32]) -> Self {
+        let all = tasks.iter().zip(0..);
+        Self {
+            places: all.map(|(task, at)| (task.id.as_str(), at)).collect(),
+            blocks: MergedBlocks::new(section_of),
+            named_by: vec![u32::MAX; section_of.len()],
+            tasks,
+            section_of,
+        }
+    }
+
+    /// What the section at a position waits for, by position; it has these parts.
+    fn waits(&mut self, at: u32, parts: &[u32]) -> TaskWaits {
         let mut waits = TaskWaits::default();
+        let tasks = self.tasks;
+        let parts = parts.iter().map(|part| &tasks[*part as usize]);
         let mut seen = NameSet::default();
-        for block in own.into_iter().filter(|block| seen.insert(block.key())) {
-            let merged = blocks.block(block);
+        let blocks = parts.clone().flat_map(|task| &task.blocks);
+        for block in blocks.filter(|block| seen.insert(block.key())) {
+            let merged = self.blocks.block(block);
             for part in merged.without(at) {
                 waits.add_block(part);
             }
         }
-        let named = parts.iter().flat_map(|task| &task.depends);
-        let named = named.filter_map(|on| places.get(on.as_str()));
-        let named = named.map(|before| section_of[*before]);
-        let mut seen = NameSet::from_iter([at]);
-        for before in named.filter(|before| seen.insert(*before)) {
-            waits.add(before);
+        self.named_by[at as usize] = at;
+        for known in &waits.tasks {
+            self.named_by[*known as usize] = at;
         }
-        order.set_waits(at as usize, waits);
+        for on in parts.flat_map(|task| &task.depends) {
+            let Some(before) = self.places.get(on.as_str()) else {
+                continue;
+            };
+            let before = self.section_of[*before as usize];
+            let is_new = std::mem::replace(&mut self.named_by[before as usize], at) != at;
+            if is_new && !waits.blocks.iter().any(|block| block.contains(before)) {
+                waits.tasks.push(before);
+            }
+        }
+        waits
     }
-    order.finish(&mut merged);
-    merged
 }
 
-fn empty_section(id: String, title: String, first: &ListTask) -> ListTask {
+fn empty_section(id: &str, title: &str, first: &ListTask) -> ListTask {
     ListTask {
-        id,
+        id: id.to_owned(),
         has_own_id: true,
-        title,
+        title: title.to_owned(),
         status: TaskStatus::Done,
         file: first.file,
         line: first.line,
@@ -99,19 +133,15 @@ fn add(section: &mut ListTask, task: &ListTask) {
         section.human.clone_from(&task.human);
     }
     if task.is_done() {
-        section
-            .body
-            .push_str(&format!("- {} {} (done)\n", task.id, task.title));
+        let _ = writeln!(section.body, "- {} {} (done)", task.id, task.title);
         return;
     }
     section.status = match task.status {
         TaskStatus::InProgress => TaskStatus::Pending,
         other => other,
     };
-    section
-        .body
-        .push_str(&format!("- {} {}\n", task.id, task.title));
+    let _ = writeln!(section.body, "- {} {}", task.id, task.title);
     for line in task.body.lines() {
-        section.body.push_str(&format!("  {line}\n"));
+        let _ = writeln!(section.body, "  {line}");
     }
 }

@@ -14,6 +14,7 @@ mod more_forms;
 mod ranges;
 mod recognition;
 mod renumbered;
+mod sections;
 mod spellings;
 mod trackers;
 mod wide;

@@ -99,7 +99,7 @@ fn compare(list: &TaskList, options: ListOptions, picks: &[usize]) -> Result<(),
 }
 
 /// Phases of tasks, some of them parallel, optional, for a person, or waiting for one that they name.
-fn spec_kit() -> impl Strategy<Value = String> {
+pub(crate) fn spec_kit() -> impl Strategy<Value = String> {
     let task = (0_u8..10, 0_u8..12, 0_usize..40, 0_u8..3);
     prop::collection::vec(task, 1..48).prop_map(|rows| {
         let mut text = String::new();
@@ -129,7 +129,7 @@ fn spec_kit() -> impl Strategy<Value = String> {
 }
 
 /// Parents with parts, and waves that name some of them.
-fn kiro() -> impl Strategy<Value = String> {
+pub(crate) fn kiro() -> impl Strategy<Value = String> {
     let task = (0_u8..6, any::<bool>(), 0_u8..8);
     let waves = prop::collection::vec(prop::collection::vec((1_u8..6, 0_u8..5), 1..5), 0..5);
     (prop::collection::vec(task, 1..20), waves).prop_map(|(rows, waves)| {
@@ -165,7 +165,7 @@ fn kiro() -> impl Strategy<Value = String> {
     })
 }
 
-fn stories() -> impl Strategy<Value = String> {
+pub(crate) fn stories() -> impl Strategy<Value = String> {
     prop::collection::vec(0_u8..4, 1..20).prop_map(|rows| {
         let story = |(at, priority): (usize, &u8)| {
             format!("{{\"id\":\"S{at}\",\"title\":\"t\",\"priority\":{priority},\"passes\":false}}")
@@ -175,7 +175,7 @@ fn stories() -> impl Strategy<Value = String> {
     })
 }
 
-fn options() -> impl Strategy<Value = ListOptions> {
+pub(crate) fn options() -> impl Strategy<Value = ListOptions> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 0_u8..5).prop_map(
         |(stories, optional, skip_human, by)| ListOptions {
             by: if by == 0 { By::Section } else { By::Task },
