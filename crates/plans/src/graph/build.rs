@@ -61,7 +61,12 @@ impl TaskGraph {
         Self::with_joints(nodes, self.joints.clone())
     }
 
-    fn build(nodes: Vec<TaskNode>, targets: &[Option<TaskIx>], joints: Vec<Joint>) -> Self {
+    /// As [`TaskGraph::resolved`] and [`TaskGraph::with_joints`] at once.
+    pub(crate) fn build(
+        nodes: Vec<TaskNode>,
+        targets: &[Option<TaskIx>],
+        joints: Vec<Joint>,
+    ) -> Self {
         let mut problems = Vec::new();
         let index = index_of(&nodes, &mut problems);
         let own = resolve_dependencies(&nodes, &index, targets, &mut problems);

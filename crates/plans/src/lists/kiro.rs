@@ -1,7 +1,5 @@
 //! `tasks.md` of Kiro and cc-sdd: numbered boxes, parents by number, waves or order.
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::Value;
 
 use super::blocks::RunPart;
@@ -15,6 +13,7 @@ use super::openspec::number_length;
 use super::order::ListOrder;
 use super::sequence::PlacedTask;
 use super::spec_kit;
+use crate::graph::hash::{NameMap, NameSet};
 use crate::roadmap::is_dependency_graph;
 use crate::roadmap::lines::LineKind;
 
@@ -123,7 +122,7 @@ fn listed(body: &str, word: &str) -> Vec<String> {
 
 /// A task whose number begins with another's is a part of it.
 fn set_parents(list: &mut TaskList) {
-    let places: HashMap<String, usize> = {
+    let places: NameMap<String, usize> = {
         let all = list.tasks.iter().enumerate();
         all.map(|(at, task)| (task.id.clone(), at)).collect()
     };
@@ -154,7 +153,7 @@ fn set_parents(list: &mut TaskList) {
         }
     }
     // Only what is never run itself can hold parts.
-    let real: HashSet<String> = {
+    let real: NameSet<String> = {
         let containers = list.tasks.iter().filter(|task| task.container);
         containers.map(|task| task.id.clone()).collect()
     };
@@ -166,7 +165,7 @@ fn set_parents(list: &mut TaskList) {
     }
 }
 
-fn parent_of(id: &str, places: &HashMap<String, usize>) -> Option<usize> {
+fn parent_of(id: &str, places: &NameMap<String, usize>) -> Option<usize> {
     let mut prefix = id;
     while let Some((shorter, _)) = prefix.rsplit_once('.') {
         if let Some(at) = places.get(shorter) {
@@ -280,8 +279,8 @@ fn order_the_rest(list: &TaskList, order: &mut ListOrder, placed: &[bool]) {
 }
 
 /// The tasks that each number stands for: itself, or the parts of a parent.
-fn leaves(list: &TaskList) -> HashMap<String, Vec<usize>> {
-    let mut leaves: HashMap<String, Vec<usize>> = HashMap::new();
+fn leaves(list: &TaskList) -> NameMap<String, Vec<usize>> {
+    let mut leaves: NameMap<String, Vec<usize>> = NameMap::default();
     let all = list.tasks.iter().enumerate();
     for (at, task) in all.filter(|(_, task)| !task.container) {
         let mut number = Some(task.id.as_str());

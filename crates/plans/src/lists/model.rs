@@ -57,8 +57,11 @@ impl TaskList {
     }
 
     pub(super) fn warn(&mut self, line: u32, message: impl Into<String>) {
+        // A list may have many of them.
+        let mut message = message.into();
+        message.shrink_to_fit();
         self.findings
-            .push(Finding::warning(Place::line(line), message.into()));
+            .push(Finding::warning(Place::line(line), message));
     }
 
     pub(super) fn note(&mut self, line: u32, message: impl Into<String>) {

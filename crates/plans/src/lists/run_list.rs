@@ -3,7 +3,7 @@
 use super::block_table::BlockTable;
 use super::model::{ListOptions, ListTask, TaskList};
 use crate::graph::hash::NameMap;
-use crate::graph::{Dependency, Joint, TaskGraph, TaskIx, TaskNode, TaskStatus};
+use crate::graph::{Dependency, Joint, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus};
 use descartes_text::finding::{self, Finding, Place};
 
 impl TaskList {
@@ -37,10 +37,12 @@ impl TaskList {
     /// waits for.
     pub fn graph(&self, options: ListOptions) -> TaskGraph {
         let graph = RunGraph::of(self, options);
+        let ids = graph.ids();
+        let mut targets = Vec::with_capacity(self.tasks.len());
         let runs = self.tasks.iter().zip(&graph.vertices);
         let runs = runs.filter(|(_, vertex)| matches!(vertex, RunVertex::Task(_)));
-        let nodes = runs.map(|(task, _)| graph.node(task)).collect();
-        TaskGraph::with_joints(nodes, graph.joints())
+        let nodes = runs.map(|(task, _)| graph.node(task, &ids, &mut targets));
+        TaskGraph::build(nodes.collect(), &targets, graph.joints())
     }
 
     /// Everything that there is to say about it before it is run.
@@ -165,8 +167,31 @@ impl<'a> RunGraph<'a> {
         blocks.chain(passed).collect()
     }
 
-    fn node(&self, task: &ListTask) -> TaskNode {
-        let mut node = TaskNode::new(task.id.as_str(), task.title.clone());
+    /// The tasks that are run, by id.
+    fn ids(&self) -> NameMap<&'a str, (TaskId, TaskIx)> {
+        let all = self.list.tasks.iter().zip(&self.vertices);
+        let mut ids = NameMap::with_capacity_and_hasher(self.vertices.len(), Default::default());
+        for (task, vertex) in all {
+            if let RunVertex::Task(at) = vertex {
+                let id = task.id.as_str();
+                ids.entry(id).or_insert_with(|| (id.into(), *at));
+            }
+        }
+        ids
+    }
+
+    /// A task of the graph; adds the positions of what it waits for to `targets`.
+    fn node(
+        &self,
+        task: &ListTask,
+        ids: &NameMap<&str, (TaskId, TaskIx)>,
+        targets: &mut Vec<Option<TaskIx>>,
+    ) -> TaskNode {
+        let id = |id: &str| match ids.get(id) {
+            Some((id, at)) => (id.clone(), Some(*at)),
+            None => (id.into(), None),
+        };
+        let mut node = TaskNode::new(id(&task.id).0, task.title.clone());
         node.status = match task.status {
             // Somebody else's mark: a crashed tool leaves it behind.
             TaskStatus::InProgress => TaskStatus::Pending,
@@ -178,16 +203,15 @@ impl<'a> RunGraph<'a> {
         node.place = Place::line(task.line);
         node.priority = task.priority;
         let is_run = |id: &&str| !self.passed.contains_key(id);
-        node.parent = task.parent.as_deref().filter(is_run).map(Into::into);
+        node.parent = task.parent.as_deref().filter(is_run).map(|on| id(on).0);
         node.joints = self.joints_of(task);
         let place = node.place;
-        let depends = task.depends.iter().map(String::as_str).filter(is_run);
-        node.dependencies = depends
-            .map(|on| Dependency {
-                id: on.into(),
-                place,
-            })
-            .collect();
+        node.dependencies.reserve_exact(task.depends.len());
+        for on in task.depends.iter().map(String::as_str).filter(is_run) {
+            let (id, at) = id(on);
+            node.dependencies.push(Dependency { id, place });
+            targets.push(at);
+        }
         node
     }
 }

@@ -1,12 +1,13 @@
 //! The sequence in which a file's tasks are done, where some name tasks further down.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use super::block_table::BlockTable;
 use super::blocks::TaskWaits;
 use super::model::TaskList;
 use crate::graph::edges::Edges;
+use crate::graph::hash::NameMap;
 
 /// A task in the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ struct Sorter {
     lost: Vec<LostDependency>,
     /// The vertex of each block that a task waits for.
     blocks: Vec<Vec<u32>>,
+    /// Where each vertex stands in the path that looks for a circle; [`NOTHING`] outside of it.
+    on_path: Vec<u32>,
 }
 
 impl Sorter {
@@ -109,6 +112,7 @@ impl Sorter {
             placed: Vec::with_capacity(tasks),
             lost: Vec::new(),
             blocks,
+            on_path: vec![NOTHING; ends.vertices],
         };
         let free = (0..ends.vertices as u32).filter(|at| sorter.waiting[*at as usize] == 0);
         for vertex in free.collect::<Vec<u32>>() {
@@ -230,21 +234,20 @@ impl Sorter {
     }
 
     /// Vertices that wait for each other, each for the next; nothing is ready.
-    fn circle(&self) -> Vec<u32> {
-        let open = |vertex: &u32| *vertex != NOTHING && !self.is_done[*vertex as usize];
-        let mut path: Vec<u32> = self.first_open().into_iter().collect();
-        let mut places: HashMap<u32, usize> = HashMap::new();
-        while let Some(last) = path.last().copied() {
-            if let Some(at) = places.insert(last, path.len() - 1) {
-                path.pop();
-                return path.split_off(at);
-            }
-            match self.ahead.of(last).iter().copied().find(open) {
-                Some(on) => path.push(on),
-                None => return Vec::new(),
-            }
+    fn circle(&mut self) -> Vec<u32> {
+        let mut path: Vec<u32> = Vec::new();
+        let mut next = self.first_open();
+        while let Some(vertex) = next.filter(|vertex| self.on_path[*vertex as usize] == NOTHING) {
+            self.on_path[vertex as usize] = path.len() as u32;
+            path.push(vertex);
+            let open = |on: &u32| *on != NOTHING && !self.is_done[*on as usize];
+            next = self.ahead.of(vertex).iter().copied().find(open);
         }
-        path
+        let first = next.map_or(path.len(), |again| self.on_path[again as usize] as usize);
+        for vertex in &path {
+            self.on_path[*vertex as usize] = NOTHING;
+        }
+        path.split_off(first)
     }
 }
 
@@ -265,13 +268,13 @@ fn leave_out(edges: &mut [u32], vertex: u32) -> u32 {
 struct Ends {
     parents: Vec<Option<u32>>,
     /// The vertex that stands for all parts of each task that has some.
-    ends: HashMap<u32, u32>,
+    ends: NameMap<u32, u32>,
     vertices: usize,
 }
 
 impl Ends {
     fn of(list: &TaskList, first: usize) -> Self {
-        let mut ends = HashMap::new();
+        let mut ends = NameMap::default();
         let mut vertices = first;
         if !list.tasks.iter().any(|task| task.container) {
             let parents = vec![None; list.tasks.len()];
@@ -281,7 +284,7 @@ impl Ends {
                 vertices,
             };
         }
-        let places: HashMap<&str, u32> = {
+        let places: NameMap<&str, u32> = {
             let all = list.tasks.iter().zip(0..);
             all.map(|(task, at)| (task.id.as_str(), at)).collect()
         };
