@@ -63,8 +63,8 @@ fn holds_no_tasks(heading: &Heading<'_>) -> bool {
         let rest = plain.strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
     };
+    let whole = plain.trim_end_matches(|c: char| !c.is_alphanumeric());
     let ends = |word: &str| {
-        let whole = plain.trim_end_matches(|c: char| !c.is_alphanumeric());
         let label = whole.strip_suffix(word).map(str::trim_end);
         // `Write the success criteria` is work.
         label.is_some_and(|label| label.ends_with(|c: char| !c.is_alphabetic()))

@@ -20,15 +20,15 @@ impl Field {
 
 /// The lines between the first two `---`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FrontMatter {
-    fields: Vec<(String, Field)>,
+pub(super) struct FrontMatter<'a> {
+    fields: Vec<(&'a str, Field)>,
     /// The byte behind it.
     pub(super) end: usize,
 }
 
-impl FrontMatter {
+impl<'a> FrontMatter<'a> {
     /// Reads it; empty where the file has none.
-    pub(super) fn read(text: &str) -> Self {
+    pub(super) fn read(text: &'a str) -> Self {
         let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
         let mut rows = rows(text, start);
         if rows.next().is_none_or(|row| row.text.trim_end() != "---") {
@@ -38,11 +38,11 @@ impl FrontMatter {
     }
 
     /// Reads a whole file of YAML as such lines.
-    pub(super) fn whole(text: &str) -> Self {
+    pub(super) fn whole(text: &'a str) -> Self {
         Self::read_rows(rows(text, 0), false)
     }
 
-    fn read_rows<'a>(rows: impl Iterator<Item = YamlLine<'a>>, fenced: bool) -> Self {
+    fn read_rows(rows: impl Iterator<Item = YamlLine<'a>>, fenced: bool) -> Self {
         let mut read = Self::default();
         for row in rows {
             read.end = row.start + row.text.len();
@@ -58,7 +58,7 @@ impl FrontMatter {
         }
     }
 
-    fn take(&mut self, row: &YamlLine<'_>) {
+    fn take(&mut self, row: &YamlLine<'a>) {
         let text = row.text;
         let is_indented = text.starts_with([' ', '\t']);
         if let Some(entry) = text.trim_start().strip_prefix("- ") {
@@ -91,7 +91,7 @@ impl FrontMatter {
             line: row.number,
             values,
         };
-        self.fields.push((key.trim().to_owned(), field));
+        self.fields.push((key.trim(), field));
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Field> {
@@ -164,7 +164,10 @@ fn without_comment(value: &str) -> &str {
         Some(quote) => trimmed[1..].find(quote).map_or(from, |at| from + at + 2),
         None => from,
     };
-    match value[search..].find(" #") {
+    let behind = &value[search..];
+    let comment = behind.match_indices('#').map(|(at, _)| &behind[..at]);
+    let before = comment.filter_map(|before| before.strip_suffix(' '));
+    match before.map(str::len).next() {
         Some(at) => &value[..search + at],
         None => value,
     }
@@ -172,7 +175,19 @@ fn without_comment(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_comment_begins_behind_a_blank(value in "(a| |#|##|'|\"|é){0,8}") {
+            let quoted = value.trim_start().starts_with(['"', '\'']);
+            let end = value[value.len() - value.trim_start().len()..].find(" #");
+            let end = end.map(|at| value.len() - value.trim_start().len() + at);
+            prop_assert!(quoted || without_comment(&value) == &value[..end.unwrap_or(value.len())]);
+        }
+    }
 
     #[test]
     fn values_are_found_where_they_stand() {

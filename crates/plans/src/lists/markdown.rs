@@ -52,12 +52,12 @@ impl UniqueIds {
 
 /// Why a text asks for a person.
 pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
-    let title = title.to_lowercase();
-    // Nearly every task says nothing of this.
-    let may_ask = |word: &str| memchr::memmem::find(title.as_bytes(), word.as_bytes()).is_some();
-    if !["manual", "checkpoint", "human"].into_iter().any(may_ask) {
+    // Nearly every task says nothing of this. The sign for kelvin is the only one that is no small letter
+    // of these words and becomes one.
+    if !may_ask(title.as_bytes()) && !title.contains('\u{212a}') {
         return None;
     }
+    let title = title.to_lowercase();
     let asks = title.contains("checkpoint")
         && (title.contains("ask the user") || body.to_lowercase().contains("ask the user"));
     let words = [
@@ -75,6 +75,20 @@ pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
     }
 }
 
+/// Whether a title has one of the words without which nobody is asked.
+fn may_ask(title: &[u8]) -> bool {
+    let begins = |at: usize, word: &[u8]| {
+        let found = title.get(at..at + word.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    (0..title.len()).any(|at| match title[at].to_ascii_lowercase() {
+        b'm' => begins(at, b"manual"),
+        b'c' => begins(at, b"checkpoint"),
+        b'h' => begins(at, b"human"),
+        _ => false,
+    })
+}
+
 /// Marks that only other tools write.
 pub(super) fn note_marks(doc: &Document<'_>, list: &mut TaskList) {
     let items = doc.items.iter();
@@ -82,5 +96,26 @@ pub(super) fn note_marks(doc: &Document<'_>, list: &mut TaskList) {
     for found in boxes.filter(|found| !matches!(found.mark, ' ' | 'x' | 'X')) {
         let message = format!("the box says [{}]: it is read as not done", found.mark);
         list.note(found.line, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_title_that_asks_somebody_is_passed_over(
+            title in "(manual|hu|man|check|point|MANUAL|Human|Check|chec\u{212a}|po\u{130}nt|[a-zé ]){0,6}",
+        ) {
+            let plain = title.to_lowercase();
+            let says = ["manual", "checkpoint", "human"].into_iter().any(|word| plain.contains(word));
+            let has_kelvin = title.contains('\u{212a}');
+            let found = may_ask(title.as_bytes());
+            prop_assert!(found || has_kelvin || !says);
+            prop_assert!(!found || says);
+        }
     }
 }

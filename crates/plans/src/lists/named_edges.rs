@@ -19,19 +19,20 @@ const WORDS: [(&str, bool); 9] = [
 /// The ids that a text says it depends on; `id` reads one at the start of a text.
 pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<NamedIds> {
     let mut found = Vec::new();
-    for (at, byte) in text.bytes().enumerate() {
-        if !matches!(byte, b'a' | b'b' | b'd' | b'r' | b'A' | b'B' | b'D' | b'R') {
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let first = byte.to_ascii_lowercase();
+        if !matches!(first, b'a' | b'b' | b'd' | b'r') {
             continue;
         }
         let before = text[..at].chars().next_back();
         if before.is_some_and(char::is_alphanumeric) {
             continue;
         }
-        let begins = |word: &str| word.as_bytes()[0] == byte.to_ascii_lowercase();
-        for (word, has_colon) in WORDS.into_iter().filter(|(word, _)| begins(word)) {
+        for (word, has_colon) in WORDS.iter().filter(|(word, _)| word.as_bytes()[0] == first) {
             let end = at + word.len();
-            let is_word = text.get(at..end);
-            if is_word.is_none_or(|found| !found.eq_ignore_ascii_case(word)) {
+            let is_word = bytes.get(at..end);
+            if is_word.is_none_or(|found| !found.eq_ignore_ascii_case(word.as_bytes())) {
                 continue;
             }
             let behind = &text[end..];
@@ -46,16 +47,16 @@ pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<Name
 /// Reads `: T001, T002 and T004–T006`, and stops at the first other word.
 fn read_ids(text: &str, id: fn(&str) -> Option<usize>, found: &mut Vec<NamedIds>) {
     let mut rest = text;
-    let mut last: Option<String> = None;
+    let mut last: Option<&str> = None;
     loop {
         let (next, is_range) = behind_separator(rest);
         let Some(length) = id(next) else {
             return;
         };
-        let read = next[..length].to_owned();
+        let read = &next[..length];
         let ids = match (last, is_range) {
-            (Some(from), true) => NamedIds::up_to(&from, &read),
-            _ => NamedIds::One(read.clone()),
+            (Some(from), true) => NamedIds::up_to(from, read),
+            _ => NamedIds::One(read.to_owned()),
         };
         if matches!(ids, NamedIds::Range(_)) {
             // Its first id, which was read already.
@@ -72,15 +73,21 @@ fn behind_separator(text: &str) -> (&str, bool) {
     let mut rest = text;
     let mut is_range = false;
     loop {
-        let trimmed =
-            rest.trim_start_matches([' ', '\t', ',', ':', ';', '&', '+', '/', '*', '_', '`', '#']);
-        let trimmed = ["and ", "tasks ", "task ", "Tasks ", "Task "]
-            .iter()
-            .find_map(|word| trimmed.strip_prefix(word))
-            .unwrap_or(trimmed);
-        let ranged = ["–", "—", "-", "to ", ".."]
-            .iter()
-            .find_map(|mark| trimmed.strip_prefix(mark));
+        let is_sign = |c: char| {
+            matches!(
+                c,
+                ' ' | '\t' | ',' | ':' | ';' | '&' | '+' | '/' | '*' | '_' | '`' | '#'
+            )
+        };
+        let trimmed = rest.trim_start_matches(is_sign);
+        let trimmed = match trimmed.as_bytes().first() {
+            Some(b'a' | b't' | b'T') => behind_one(trimmed, &WORDS_BETWEEN).unwrap_or(trimmed),
+            _ => trimmed,
+        };
+        let ranged = match trimmed.as_bytes().first() {
+            Some(b'-' | b't' | b'.' | 0x80..) => behind_one(trimmed, &UP_TO),
+            _ => None,
+        };
         is_range |= ranged.is_some();
         let trimmed = ranged.unwrap_or(trimmed);
         if trimmed.len() == rest.len() {
@@ -88,6 +95,16 @@ fn behind_separator(text: &str) -> (&str, bool) {
         }
         rest = trimmed;
     }
+}
+
+/// Words between ids.
+const WORDS_BETWEEN: [&str; 5] = ["and ", "tasks ", "task ", "Tasks ", "Task "];
+/// What means "up to".
+const UP_TO: [&str; 5] = ["–", "—", "-", "to ", ".."];
+
+/// What follows one of these words or signs.
+fn behind_one<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
+    words.iter().find_map(|word| text.strip_prefix(word))
 }
 
 #[cfg(test)]

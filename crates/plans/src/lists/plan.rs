@@ -1,6 +1,7 @@
 //! Plans whose tasks are headings `### Task N: …` and whose boxes are steps (superpowers, ralphex).
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::asides::Asides;
 use super::boxes::{CheckBox, Document, Item, check_box, heading_box, struck};
@@ -22,7 +23,7 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
     let mut list = TaskList::new(ListFormat::Plan);
     list.findings.clone_from(&doc.findings);
     let mut ids = UniqueIds::default();
-    let heads = heads(&doc);
+    let heads = heads(&doc, &Asides::of(&doc));
     for (at, heading) in doc.headings.iter().enumerate() {
         let Some((number, title)) = heads[at] else {
             continue;
@@ -66,13 +67,12 @@ type TaskHeads<'a> = Vec<Option<(&'a str, &'a str)>>;
 /// The tasks of a plan: `Task N: …`; with boxes under it also `Task N …` and `Task A: …`; and where
 /// there is no such heading, `US-1: …`, whose boxes are what it has to come up to; `Cycle N: …` with any
 /// word, where the boxes are steps; `1. …`; or `Cycle N: …` all the same.
-fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
+fn heads<'a>(doc: &Document<'a>, asides: &Asides) -> TaskHeads<'a> {
     let all = doc.headings.iter();
     let mut heads: TaskHeads<'a> = all
         .map(|heading| task_heading(heading.text, &WORDS))
         .collect();
     let mut taken: NameSet<&str> = heads.iter().flatten().map(|(number, _)| *number).collect();
-    let asides = Asides::of(doc);
     let work: Vec<&Item<'a>> = doc
         .items
         .iter()
@@ -89,7 +89,7 @@ fn heads<'a>(doc: &Document<'a>) -> TaskHeads<'a> {
         }
     }
     if taken.is_empty() {
-        let found = stories(doc, &asides, &heads);
+        let found = stories(doc, asides, &heads);
         let found = found.or_else(|| {
             let counted = counted_parts(doc, &work, &heads);
             if !counted.is_empty() && are_steps(&work) {
@@ -151,7 +151,10 @@ fn are_steps(work: &[&Item<'_>]) -> bool {
 }
 
 fn repeat_each_other(work: &[&Item<'_>]) -> bool {
-    let parts = work.chunk_by(|one, next| one.under == next.under);
+    let is_beside = |one: &Item<'_>, next: &Item<'_>| {
+        Rc::ptr_eq(&one.under, &next.under) || one.under == next.under
+    };
+    let parts = work.chunk_by(|one, next| is_beside(one, next));
     let mut parts = parts.map(|part| part.iter().map(|item| step_name(item.title)));
     let Some(first) = parts.next().map(Iterator::collect::<Vec<String>>) else {
         return false;
@@ -160,7 +163,7 @@ fn repeat_each_other(work: &[&Item<'_>]) -> bool {
     let mut count = 1;
     let is_same = parts.all(|part| {
         count += 1;
-        part.eq(first.iter().cloned())
+        part.eq(first.iter().map(String::as_str))
     });
     is_same && count > 1 && first.len() > 1 && unlike.len() == first.len()
 }
@@ -169,8 +172,9 @@ fn repeat_each_other(work: &[&Item<'_>]) -> bool {
 fn step_name(title: &str) -> String {
     let bare = title.trim_start_matches(|c: char| !c.is_alphanumeric());
     let ends = [":", " - ", " – ", " — ", " ("];
-    let end = ends.iter().filter_map(|end| bare.find(end)).min();
-    let name = &bare[..end.unwrap_or(bare.len())];
+    let signs = bare.match_indices([':', ' ']).map(|(at, _)| at);
+    let mut found = signs.filter(|at| ends.iter().any(|end| bare[*at..].starts_with(end)));
+    let name = &bare[..found.next().unwrap_or(bare.len())];
     let name = name.trim_end_matches(|c: char| !c.is_alphanumeric());
     name.to_lowercase()
 }
@@ -203,7 +207,7 @@ pub(super) fn has_plain_task(text: &str) -> bool {
 
 /// Whether a task of the plan has a box, of its own or under it.
 pub(super) fn has_boxes(doc: &Document<'_>) -> bool {
-    have_boxes(doc, &heads(doc))
+    have_boxes(doc, &heads(doc, &Asides::of(doc)))
 }
 
 fn have_boxes(doc: &Document<'_>, heads: &TaskHeads<'_>) -> bool {
@@ -235,15 +239,24 @@ fn with_boxes<'a>(
             None => Some(Some((at, read(at)?))),
         })
     };
-    boxes.iter().filter_map(nearest).flatten().collect()
+    let parts = side_by_side(boxes);
+    parts
+        .filter_map(|part| nearest(&part[0]))
+        .flatten()
+        .collect()
+}
+
+/// Boxes side by side, which are under the same headings; never none.
+fn side_by_side<'b, 'a>(boxes: &'b [&'b Item<'a>]) -> impl Iterator<Item = &'b [&'b Item<'a>]> {
+    boxes.chunk_by(|one, next| Rc::ptr_eq(&one.under, &next.under))
 }
 
 /// Whether a text without `Task N: …` headings is a plan all the same: every box that may be work stands
 /// under a heading that may be a task. Numbers alone, and `Week N` over boxes that are no steps, tell only
 /// in a folder of plans.
 pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
-    let heads = heads(doc);
     let asides = Asides::of(doc);
+    let heads = heads(doc, &asides);
     let work = doc.items.iter().filter(|item| asides.is_work(item));
     let work: Vec<&Item<'_>> = work.collect();
     let are_steps = are_steps(&work);
@@ -256,7 +269,7 @@ pub(super) fn is_loose_plan(doc: &Document<'_>, is_plan_folder: bool) -> bool {
         };
         heads[*at].is_some() && (is_plan_folder || is_task())
     };
-    let is_told = work.iter().all(|item| item.under.iter().any(told));
+    let is_told = side_by_side(&work).all(|part| part[0].under.iter().any(told));
     is_told && heads.iter().flatten().count() > 1 && have_boxes(doc, &heads)
 }
 
@@ -378,4 +391,23 @@ pub fn ledger_done(ledger: &str) -> Vec<String> {
             .then(|| number.trim().to_owned())
     };
     ledger.lines().filter_map(done).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_step_is_named_up_to_the_first_sign(title in "(a|B| |:|-| - | – |—| — | \\(|é|\\*\\*){0,8}") {
+            let bare = title.trim_start_matches(|c: char| !c.is_alphanumeric());
+            let ends = [":", " - ", " – ", " — ", " ("];
+            let end = ends.iter().filter_map(|end| bare.find(end)).min();
+            let name = &bare[..end.unwrap_or(bare.len())];
+            let name = name.trim_end_matches(|c: char| !c.is_alphanumeric());
+            prop_assert_eq!(step_name(&title), name.to_lowercase());
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! `tasks.md` of spec-kit: ids such as `T001`, phases, `[P]` and `[US1]`.
 
-use std::collections::HashSet;
-
 use super::bare_boxes::bare_boxes;
 use super::boxes::{Document, Heading, Item};
 use super::file_order::FileOrder;
@@ -12,6 +10,7 @@ use super::model::{ListOptions, TaskList};
 use super::named_edges::named_edges;
 use super::order::ListOrder;
 use super::sequence::PlacedTask;
+use crate::graph::hash::NameSet;
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let mut doc = Document::read_where(text, name, bare_boxes);
@@ -50,10 +49,10 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
         task.refers_to.extend(labels.story.clone());
         rows.push(TaskPlace {
             phase: phase.map(|at| doc.headings[at].line),
-            group: group_of(&doc, item),
+            group: heading_up_to(&doc, item, 3),
             story: labels.story.clone(),
             parallel: labels.parallel,
-            named: named(&doc, item, &mentions.ids),
+            named: mentions.named(item),
         });
         list.tasks.push(task);
     }
@@ -62,7 +61,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     }
     let mut order = ListOrder::without(&list, gone);
     for (at, task) in list.tasks.iter().enumerate() {
-        let inside = covered(&task.id).into_iter();
+        let inside = summed_up(&task.id).into_iter().flatten();
         inside.for_each(|ids| order.add_names(ids, at));
     }
     let named = rows.iter_mut().map(|row| std::mem::take(&mut row.named));
@@ -89,16 +88,17 @@ fn leave_out_labels(doc: &mut Document<'_>, list: &mut TaskList) {
 /// What decides the order of a task.
 struct TaskPlace {
     phase: Option<u32>,
-    /// The headings above it.
-    group: Vec<usize>,
+    /// The deepest heading above it that tells groups of a phase apart, which stands for those above.
+    group: Option<usize>,
     story: Option<String>,
     parallel: bool,
     named: Vec<NamedIds>,
 }
 
-fn group_of(doc: &Document<'_>, item: &Item<'_>) -> Vec<usize> {
-    let above = item.under.iter().copied();
-    above.filter(|at| doc.headings[*at].level <= 3).collect()
+/// The deepest heading above an item that is of such a level.
+fn heading_up_to(doc: &Document<'_>, item: &Item<'_>, level: usize) -> Option<usize> {
+    let mut above = item.under.iter().rev().copied();
+    above.find(|at| doc.headings[*at].level <= level)
 }
 
 /// The template explains its own syntax before the first phase: no agent needs that.
@@ -109,30 +109,37 @@ fn introduction(doc: &Document<'_>, first: &Item<'_>) -> String {
 }
 
 /// What tells boxes that only speak of tasks from those that are some.
-struct Mentions {
+struct Mentions<'a> {
     /// Whether a heading is over examples, by position.
     shows: Vec<bool>,
+    /// What a heading below those of phases names, by position.
+    named: Vec<Vec<NamedIds>>,
     /// Every id that a box begins with.
-    ids: HashSet<String>,
+    ids: NameSet<&'a str>,
     /// The same by number.
     numbers: IdNumbers,
 }
 
-impl Mentions {
-    fn of(doc: &Document<'_>) -> Self {
+impl<'a> Mentions<'a> {
+    fn of(doc: &'a Document<'_>) -> Self {
         let shows = |heading: &Heading<'_>| {
             let text = heading.text.to_lowercase();
             let shown = ["example", "opportunit"];
             text.contains("parallel") && shown.iter().any(|word| text.contains(word))
         };
-        let ids = doc.items.iter().filter_map(|item| item.id.clone());
-        let ids: HashSet<String> = ids.collect();
+        let named = |heading: &Heading<'_>| match heading.level {
+            0..3 => Vec::new(),
+            _ => named_edges(heading.text, id_length),
+        };
+        let ids = doc.items.iter().filter_map(|item| item.id.as_deref());
+        let ids: NameSet<&str> = ids.collect();
         let mut numbers = IdNumbers::default();
         if ids.iter().any(|id| id.contains("-T")) {
             ids.iter().for_each(|id| numbers.add(id, 0));
         }
         Self {
             shows: doc.headings.iter().map(shows).collect(),
+            named: doc.headings.iter().map(named).collect(),
             ids,
             numbers,
         }
@@ -144,32 +151,31 @@ impl Mentions {
             return Some(format!("it stands under `{}`", doc.headings[*at].text));
         }
         let id = item.id.as_ref()?;
-        let mut inside = covered(id).into_iter();
+        let mut inside = summed_up(id)?.into_iter();
         let other = inside.find_map(|ids| match ids {
-            NamedIds::One(one) => Some(one).filter(|one| one != id && self.ids.contains(one)),
+            NamedIds::One(one) => Some(one).filter(|one| self.ids.contains(one.as_str())),
             NamedIds::Range(range) => self.numbers.first_in(&range),
         })?;
         Some(format!("it sums up tasks such as {other}"))
     }
-}
 
-fn named(doc: &Document<'_>, item: &Item<'_>, written: &HashSet<String>) -> Vec<NamedIds> {
-    let above = item.under.iter().map(|at| doc.headings[*at]);
-    let above = above.filter(|heading| heading.level >= 3);
-    let mut all = named_edges(item.title, id_length);
-    all.extend(named_edges(&item.body, id_length));
-    for heading in above {
-        all.extend(named_edges(heading.text, id_length));
-    }
-    // `T001-Based` in a sentence speaks of `T001`.
-    let known = |ids: NamedIds| match &ids {
-        NamedIds::One(id) if !written.contains(id) => {
-            let short = short(id).filter(|short| written.contains(*short));
-            short.map_or(ids.clone(), |short| NamedIds::One(short.to_owned()))
+    /// What a box and the headings above it name.
+    fn named(&self, item: &Item<'_>) -> Vec<NamedIds> {
+        let mut all = named_edges(item.title, id_length);
+        all.extend(named_edges(&item.body, id_length));
+        let above = item.under.iter().flat_map(|at| &self.named[*at]);
+        all.extend(above.cloned());
+        // `T001-Based` in a sentence speaks of `T001`.
+        for ids in &mut all {
+            if let NamedIds::One(id) = ids
+                && !self.ids.contains(id.as_str())
+                && let Some(short) = short(id).filter(|short| self.ids.contains(short))
+            {
+                *id = short.to_owned();
+            }
         }
-        _ => ids,
-    };
-    all.into_iter().map(known).collect()
+        all
+    }
 }
 
 /// An id without the word behind its number.
@@ -201,7 +207,7 @@ fn set_order(
         let mut inner = FileOrder::after(outer.entrance(options.stories && is_story));
         let mut group = None;
         for placed in phase {
-            let (at, here) = (placed.at, &place(placed).group);
+            let (at, here) = (placed.at, place(placed).group);
             if group.replace(here) != Some(here) {
                 inner.barrier();
             }
@@ -262,12 +268,17 @@ fn behind_link(text: &str) -> &str {
 
 /// The ids that one stands for: itself, or those of `T001-T004`.
 fn covered(id: &str) -> Vec<NamedIds> {
-    let mut all = vec![NamedIds::One(id.to_owned())];
-    if let Some((first, last)) = id.split_once("-T") {
-        all.push(NamedIds::One(first.to_owned()));
-        all.push(NamedIds::up_to(first, &format!("T{last}")));
-    }
-    all
+    let own = NamedIds::One(id.to_owned());
+    let inside = summed_up(id).into_iter().flatten();
+    std::iter::once(own).chain(inside).collect()
+}
+
+/// Those that `T001-T004` stands for beside itself.
+fn summed_up(id: &str) -> Option<[NamedIds; 2]> {
+    id.find('-')?;
+    let (first, last) = id.split_once("-T")?;
+    let range = NamedIds::up_to(first, &format!("T{last}"));
+    Some([NamedIds::One(first.to_owned()), range])
 }
 
 /// The length of an id at the start of a text: `T`, perhaps a dash, three digits or more, perhaps a
@@ -338,9 +349,10 @@ impl<'a> Labels<'a> {
             labels.rest = behind;
         }
         // `**[T001] [P]** text`: what was opened before the id.
-        if labels.rest.matches("**").count() % 2 == 1 {
-            let closed = labels.rest.strip_prefix("**").map(str::trim_start);
-            labels.rest = closed.unwrap_or(labels.rest);
+        if let Some(closed) = labels.rest.strip_prefix("**")
+            && labels.rest.matches("**").count() % 2 == 1
+        {
+            labels.rest = closed.trim_start();
         }
         let bare = labels.rest.trim_start_matches(['*', '_', '(']);
         let word = bare.split(|c: char| !c.is_alphabetic()).next();

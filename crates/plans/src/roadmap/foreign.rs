@@ -137,7 +137,7 @@ impl FormatHints {
         if let Some(after) = after_task_number(rest.trim_start_matches(['*', '_', '`'])) {
             self.numbered_box.get_or_insert(place);
             let told = ["[P]", "[US", "epends on T"];
-            self.has_phases |= told.iter().any(|told| after.contains(told));
+            self.has_phases = self.has_phases || told.iter().any(|told| after.contains(told));
         }
         if is_dotted_number(rest) {
             self.dotted_box.get_or_insert(place);

@@ -74,7 +74,7 @@ fn read_heading<'a>(
     let marks = &heading[..heading.len() - bare.len()];
     let title = match ["**", "__", "~~"]
         .into_iter()
-        .find(|mark| marks.contains(mark))
+        .find(|mark| !marks.is_empty() && marks.contains(mark))
     {
         Some(mark) => {
             let title = title.strip_suffix(mark).unwrap_or(title);
