@@ -22,7 +22,7 @@ use tracing::{debug, info, warn};
 use super::deadline::Deadline;
 use super::error::WorktreeError;
 use guards::{CallOrder, End, Guards, Manner, TAIL};
-use settings::Purpose;
+use settings::{CallSettings, Purpose};
 
 /// A call that takes longer is worth a line in every log.
 const SLOW_MS: u64 = 5000;
@@ -88,7 +88,7 @@ impl Git {
     /// The same with an index and objects of our own.
     pub(crate) fn measure(&self, dir: &Path) -> Call {
         let mut call = self.call(dir, Purpose::Ours);
-        call.environment = settings::environment(self.environment(), Purpose::Ours, true);
+        call.settings.is_apart = true;
         call.env("GIT_OPTIONAL_LOCKS", "0")
     }
 
@@ -122,7 +122,9 @@ impl Git {
         Call {
             program: self.program_name(),
             args: Vec::new(),
-            environment: settings::environment(self.environment(), purpose, false),
+            given: self.environment(),
+            settings: CallSettings::new(purpose),
+            variables: Vec::new(),
             dir: dir.to_owned(),
             stdin: None,
             manner: None,
@@ -135,8 +137,11 @@ impl Git {
 pub(crate) struct Call {
     program: PathBuf,
     args: Vec<OsString>,
-    /// All of it.
-    environment: Vec<(OsString, OsString)>,
+    /// The environment of this program, as far as git's settings leave it.
+    given: Vec<(OsString, OsString)>,
+    settings: CallSettings,
+    /// For this call alone.
+    variables: Vec<(OsString, OsString)>,
     dir: PathBuf,
     stdin: Option<Vec<u8>>,
     /// How it is guarded; `None`: it can start nothing.
@@ -157,15 +162,13 @@ impl Call {
     }
 
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Call {
-        self.environment.retain(|(k, _)| k != key);
-        self.environment
-            .push((key.into(), value.as_ref().to_owned()));
+        self.variables.push((key.into(), value.as_ref().to_owned()));
         self
     }
 
     /// Settings for this call alone.
     pub(crate) fn configured(mut self, settings: &[(OsString, OsString)]) -> Call {
-        settings::add_settings(&mut self.environment, settings.iter().cloned());
+        self.settings.more.extend(settings.iter().cloned());
         self
     }
 
@@ -203,11 +206,12 @@ impl Call {
             None => Guards::new(None, &format!("git-{}", uuid::Uuid::now_v7())),
         };
         let dir = self.dir.clone();
+        let env = self.environment();
         let mut argv = vec![self.program.into_os_string()];
         argv.extend(self.args);
         let order = CallOrder {
             argv,
-            env: self.environment,
+            env,
             cwd: self.dir,
             stdin: self.stdin,
             limit: deadline.left(),
@@ -245,6 +249,17 @@ impl Call {
         } else {
             Err(answer.error())
         }
+    }
+
+    /// All that the process gets.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let settings = self.settings.clone();
+        let mut all = settings.environment(self.given.clone(), &self.verb());
+        for (key, value) in &self.variables {
+            all.retain(|(k, _)| k != key);
+            all.push((key.clone(), value.clone()));
+        }
+        all
     }
 
     /// The subcommand: the first word that is no option and no value of `-c`.

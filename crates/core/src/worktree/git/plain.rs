@@ -1,12 +1,14 @@
 //! Calls that can start nothing else: one process, waited for in this thread.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use descartes_proc::{Waiting, wait_for_exit};
+use descartes_proc::{Waiting, find_program, wait_for_exit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -38,12 +40,13 @@ impl Call {
             Some(bytes) => Stdio::from(filled(bytes).map_err(failed)?),
             None => Stdio::null(),
         };
-        let mut command = Command::new(&self.program);
+        let environment = self.environment();
+        let mut command = Command::new(self.found(&environment));
         command
             .args(&self.args)
             .current_dir(&self.dir)
             .env_clear()
-            .envs(self.environment.iter().map(|(k, v)| (k, v)))
+            .envs(environment)
             .stdin(stdin)
             .stdout(out.try_clone().map_err(failed)?)
             .stderr(err.try_clone().map_err(failed)?)
@@ -77,6 +80,19 @@ impl Call {
             stderr: last_words(&read_tail(&mut err).map_err(failed)?),
             verb,
         })
+    }
+}
+
+impl Call {
+    /// The program with its folder. Where the system has to look for it in a PATH that was set for the call, the
+    /// standard library copies this whole process to start it.
+    fn found(&self, environment: &[(OsString, OsString)]) -> PathBuf {
+        let path = environment.iter().rev().find(|(key, _)| key == "PATH");
+        let path = path.map(|(_, value)| value.as_os_str());
+        match find_program(self.program.as_os_str(), path, &self.dir) {
+            Ok(found) if found.is_absolute() => found,
+            _ => self.program.clone(),
+        }
     }
 }
 

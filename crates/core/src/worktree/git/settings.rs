@@ -23,6 +23,12 @@ const ALWAYS: &[(&str, &str)] = &[
     ("core.quotePath", "false"),
     ("core.abbrev", "auto"),
     ("color.ui", "false"),
+    ("i18n.logOutputEncoding", "UTF-8"),
+];
+
+/// For calls that do more than plumbing.
+const PORCELAIN: &[(&str, &str)] = &[
+    // How it talks.
     ("color.diff", "false"),
     ("color.status", "false"),
     ("color.branch", "false"),
@@ -33,7 +39,6 @@ const ALWAYS: &[(&str, &str)] = &[
     ("advice.addIgnoredFile", "false"),
     ("advice.detachedHead", "false"),
     ("advice.diverging", "false"),
-    ("i18n.logOutputEncoding", "UTF-8"),
     ("log.decorate", "false"),
     ("log.mailmap", "false"),
     ("status.branch", "false"),
@@ -87,6 +92,27 @@ const ALWAYS: &[(&str, &str)] = &[
     ("clean.requireForce", "true"),
     ("worktree.guessRemote", "false"),
     ("worktree.useRelativePaths", "false"),
+];
+
+/// Commands that read no setting but those for every call. Git looks for each setting among all variables that it
+/// was given: with the rest, such a call takes a third longer, and a task needs fifty of them.
+const PLUMBING: &[&str] = &[
+    "cat-file",
+    "check-ignore",
+    "commit-tree",
+    "config",
+    "for-each-ref",
+    "hash-object",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "rev-list",
+    "rev-parse",
+    "symbolic-ref",
+    "update-index",
+    "update-ref",
+    "var",
+    "write-tree",
 ];
 
 /// For calls that are none of the user's business: no hook, no signature.
@@ -148,64 +174,75 @@ pub(crate) enum Purpose {
     Users,
 }
 
-/// The environment of a call, from the one that the program was given.
-pub(super) fn environment(
-    given: impl IntoIterator<Item = (OsString, OsString)>,
-    purpose: Purpose,
-    apart: bool,
-) -> Vec<(OsString, OsString)> {
-    let given: Vec<(OsString, OsString)> = given.into_iter().collect();
-    let mut settings = settings_of(&given);
-    let own = |pairs: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
-        pairs.iter().map(|(k, v)| (k.into(), v.into())).collect()
-    };
-    settings.extend(own(ALWAYS));
-    if purpose == Purpose::Ours {
-        settings.extend(own(HOOKLESS));
-    }
-    if apart {
-        settings.extend(own(APART));
-    }
-    let mut environment = given;
-    environment.retain(|(key, _)| is_kept(key, purpose));
-    let mut set = |key: &str, value: &str| environment.push((key.into(), value.into()));
-    set("GIT_TERMINAL_PROMPT", "0");
-    set("GIT_EDITOR", ":");
-    set("GIT_SEQUENCE_EDITOR", ":");
-    set("GIT_PAGER", "cat");
-    set("GIT_MERGE_AUTOEDIT", "no");
-    set("GIT_ADVICE", "0");
-    // What was gated is what its name says, whatever somebody put in its place.
-    set("GIT_NO_REPLACE_OBJECTS", "1");
-    if purpose == Purpose::Ours {
-        // We read what it says.
-        set("LC_ALL", "C");
-    }
-    // Settings cannot turn these off, since git reads them before it reads what it is given.
-    for trace in ["GIT_TRACE2", "GIT_TRACE2_EVENT", "GIT_TRACE2_PERF"] {
-        set(trace, "0");
-    }
-    set("GIT_CONFIG_COUNT", &settings.len().to_string());
-    for (n, (key, value)) in settings.into_iter().enumerate() {
-        environment.push((format!("GIT_CONFIG_KEY_{n}").into(), key));
-        environment.push((format!("GIT_CONFIG_VALUE_{n}").into(), value));
-    }
-    environment
+/// What decides which settings a call gets.
+#[derive(Clone, Debug)]
+pub(super) struct CallSettings {
+    pub(super) purpose: Purpose,
+    /// With an index and objects of our own.
+    pub(super) is_apart: bool,
+    /// For this call alone; they come last.
+    pub(super) more: Vec<(OsString, OsString)>,
 }
 
-/// Adds settings to an environment that has been made here.
-pub(super) fn add_settings(
-    environment: &mut Vec<(OsString, OsString)>,
-    more: impl IntoIterator<Item = (OsString, OsString)>,
-) {
-    let mut settings = settings_of(environment);
-    let before = settings.len();
-    settings.extend(more);
-    environment.retain(|(key, _)| key != "GIT_CONFIG_COUNT");
-    environment.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
-    for (n, (key, value)) in settings.into_iter().enumerate().skip(before) {
-        environment.push((format!("GIT_CONFIG_KEY_{n}").into(), key));
-        environment.push((format!("GIT_CONFIG_VALUE_{n}").into(), value));
+impl CallSettings {
+    pub(super) fn new(purpose: Purpose) -> CallSettings {
+        CallSettings {
+            purpose,
+            is_apart: false,
+            more: Vec::new(),
+        }
+    }
+
+    /// The environment of a call of this command, from the one that the program was given.
+    pub(super) fn environment(
+        self,
+        given: Vec<(OsString, OsString)>,
+        command: &str,
+    ) -> Vec<(OsString, OsString)> {
+        let settings = settings_of(&given);
+        let settings = settings
+            .into_iter()
+            .chain(self.own(command))
+            .chain(self.more);
+        let settings: Vec<(OsString, OsString)> = settings.collect();
+        let mut environment = given;
+        environment.retain(|(key, _)| is_kept(key, self.purpose));
+        let mut set = |key: &str, value: &str| environment.push((key.into(), value.into()));
+        set("GIT_TERMINAL_PROMPT", "0");
+        set("GIT_EDITOR", ":");
+        set("GIT_SEQUENCE_EDITOR", ":");
+        set("GIT_PAGER", "cat");
+        set("GIT_MERGE_AUTOEDIT", "no");
+        set("GIT_ADVICE", "0");
+        // What was gated is what its name says, whatever somebody put in its place.
+        set("GIT_NO_REPLACE_OBJECTS", "1");
+        if self.purpose == Purpose::Ours {
+            // We read what it says.
+            set("LC_ALL", "C");
+        }
+        // Settings cannot turn these off, since git reads them before it reads what it is given.
+        for trace in ["GIT_TRACE2", "GIT_TRACE2_EVENT", "GIT_TRACE2_PERF"] {
+            set(trace, "0");
+        }
+        set("GIT_CONFIG_COUNT", &settings.len().to_string());
+        for (n, (key, value)) in settings.into_iter().enumerate() {
+            environment.push((format!("GIT_CONFIG_KEY_{n}").into(), key));
+            environment.push((format!("GIT_CONFIG_VALUE_{n}").into(), value));
+        }
+        environment
+    }
+
+    fn own(&self, command: &str) -> impl Iterator<Item = (OsString, OsString)> + use<> {
+        // Hooks of the user's may call any other command with what this one was given.
+        let is_plumbing = self.purpose == Purpose::Ours && PLUMBING.contains(&command);
+        let parts = [
+            (true, ALWAYS),
+            (!is_plumbing, PORCELAIN),
+            (self.purpose == Purpose::Ours, HOOKLESS),
+            (self.is_apart, APART),
+        ];
+        let parts = parts.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        parts.flat_map(|(_, pairs)| pairs.iter().map(|(k, v)| (k.into(), v.into())))
     }
 }
 
@@ -257,7 +294,7 @@ mod tests {
             ("GIT_CONFIG_GLOBAL", "/home/ann/config"),
             ("PATH", "/bin"),
         ]);
-        let made = environment(given, Purpose::Ours, false);
+        let made = CallSettings::new(Purpose::Ours).environment(given, "merge");
         for gone in [
             "GIT_DIR",
             "GIT_INDEX_FILE",
@@ -278,13 +315,39 @@ mod tests {
             ("GIT_CONFIG_KEY_0", "user.name"),
             ("GIT_CONFIG_VALUE_0", "Ann"),
         ]);
-        let mut made = environment(given, Purpose::Users, false);
+        let call = CallSettings {
+            more: pairs(&[("filter.x.clean", "")]),
+            ..CallSettings::new(Purpose::Users)
+        };
+        let made = call.environment(given, "commit");
         assert_eq!(value(&made, "GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(value(&made, "GIT_CONFIG_KEY_1"), Some("core.fsmonitor"));
         let count: usize = value(&made, "GIT_CONFIG_COUNT").unwrap().parse().unwrap();
-        assert_eq!(count, ALWAYS.len() + 1);
-        add_settings(&mut made, pairs(&[("filter.x.clean", "")]));
-        let last = format!("GIT_CONFIG_KEY_{count}");
+        assert_eq!(count, ALWAYS.len() + PORCELAIN.len() + 2);
+        let last = format!("GIT_CONFIG_KEY_{}", count - 1);
         assert_eq!(value(&made, &last), Some("filter.x.clean"));
+    }
+
+    #[test]
+    fn only_plumbing_of_our_own_does_without_settings_of_how_git_talks_and_merges() {
+        let has = |purpose, command: &str| {
+            let made = CallSettings::new(purpose).environment(Vec::new(), command);
+            let value = |key: &str| made.iter().any(|(_, value)| value == key);
+            assert!(value("core.fsmonitor"), "{command}");
+            assert_eq!(
+                value("core.hooksPath"),
+                purpose == Purpose::Ours,
+                "{command}"
+            );
+            value("merge.ff")
+        };
+        assert!(!has(Purpose::Ours, "rev-parse"));
+        assert!(!has(Purpose::Ours, "update-ref"));
+        assert!(has(Purpose::Ours, "merge"));
+        assert!(has(Purpose::Ours, "diff"));
+        // One that was not thought of.
+        assert!(has(Purpose::Ours, "mergetool"));
+        // A hook of the user's may go on from there.
+        assert!(has(Purpose::Users, "update-ref"));
     }
 }
