@@ -22,7 +22,7 @@ pub const VERB: &str = "one-by-one";
 
 /// How many tests run at once.
 pub fn threads() -> usize {
-    thread::available_parallelism().map_or(2, usize::from) * 2
+    thread::available_parallelism().map_or(2, usize::from) * 3
 }
 
 /// `one-by-one PROGRAM [ARG…]`.

@@ -87,7 +87,7 @@ impl Runner {
 }
 
 fn nextest(extent: Extent, of: &[&str], rest: &[&str], filter: &[String]) -> Step {
-    // Most tests wait for a process or a grace: twice the processors are busy, not overloaded.
+    // Most tests wait for a process or a grace: with three for each processor none is idle.
     let threads = one_by_one::threads().to_string();
     let profile = match extent {
         Extent::Everyday => "default",

@@ -5,7 +5,7 @@ use descartes_testkit::World;
 use descartes_testkit::world::Finished;
 
 use crate::common::{descartes, events, start};
-use crate::task_common::{repository, run};
+use crate::task_common::{repository_on_disk, run};
 
 /// Whether bwrap works here; says so plainly where it does not.
 #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
@@ -389,7 +389,7 @@ fn tasks_are_worked_on_in_slots_that_write_nothing_of_the_users() {
             &["--parallel", "2"],
         ),
     ] {
-        let world = repository("ROADMAP.md", ROADMAP);
+        let world = repository_on_disk("ROADMAP.md", ROADMAP);
         world.write(
             ".scud/tasks/tasks.scg",
             crate::task_common::graph("1 | one | P | 1 | M\n2 | two | P | 1 | M", ""),

@@ -228,7 +228,8 @@ fn tasks_inherit_the_default() {
     if !has_bwrap() {
         return;
     }
-    let world = crate::task_common::repository("ROADMAP.md", "# Work\n\n- [ ] **one**: do it\n");
+    let world =
+        crate::task_common::repository_on_disk("ROADMAP.md", "# Work\n\n- [ ] **one**: do it\n");
     std::fs::write(world.home().join(".bashrc"), "# mine\n").unwrap();
     world.program(
         "agent",

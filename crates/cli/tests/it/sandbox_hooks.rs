@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use descartes_testkit::World;
 
 use crate::sandbox::{has_bwrap, world};
-use crate::task_common::{repository, run};
+use crate::task_common::{repository_on_disk, run};
 
 /// A hook of the user's that runs a script of the work tree and stages what it changed.
 const HOOK: &str = "#!/bin/sh\nsh lint.sh || exit 1\ngit add formatted.txt\n";
@@ -58,7 +58,7 @@ fn setups_and_hooks_of_task_loops_are_confined_as_gates_are() {
     if !has_bwrap() {
         return;
     }
-    let world = repository("ROADMAP.md", "# Work\n\n- [ ] **one**: do it\n");
+    let world = repository_on_disk("ROADMAP.md", "# Work\n\n- [ ] **one**: do it\n");
     std::fs::write(world.home().join(".bashrc"), "# mine\n").unwrap();
     world.write("lint.sh", LINT);
     world.git(["add", "."]);

@@ -17,7 +17,15 @@ pub fn graph(rows: &str, rest: &str) -> String {
 
 /// A repository whose only content is this file.
 pub fn repository(name: &str, content: impl AsRef<[u8]>) -> World {
-    let world = World::new();
+    begun(World::in_memory(), name, content)
+}
+
+/// The same, where agents or gates are to run in a sandbox.
+pub fn repository_on_disk(name: &str, content: impl AsRef<[u8]>) -> World {
+    begun(World::new(), name, content)
+}
+
+fn begun(world: World, name: &str, content: impl AsRef<[u8]>) -> World {
     world.git_init();
     world.write(name, content);
     world.git(["add", "."]);

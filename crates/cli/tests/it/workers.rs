@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::task_common::{graph, scud_project};
+use crate::task_common::{graph, repository_on_disk, scud_project};
 
 pub const LONG: Duration = Duration::from_secs(200);
 
@@ -42,7 +42,10 @@ impl Machines {
         assert!(fleet.is_file(), "hint: cargo build -p descartes-fleet");
         let rows = "1 | One | P | 1 | H\n2 | Two | P | 1 | H\n3 | Three | P | 1 | H";
         Some(Self {
-            world: scud_project(graph(rows, "@edges\n3 -> 1\n3 -> 2\n")),
+            world: repository_on_disk(
+                ".scud/tasks/tasks.scg",
+                graph(rows, "@edges\n3 -> 1\n3 -> 2\n"),
+            ),
             server,
             workers: Vec::new(),
         })

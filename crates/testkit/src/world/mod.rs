@@ -12,6 +12,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access};
 use tempfile::TempDir;
 
 pub use finished::Finished;
@@ -21,6 +23,12 @@ use crate::process::{self, Process};
 /// The environment variable that marks every process of a world. Agents get no variable whose
 /// name begins as ours do.
 pub const MARK: &str = "TEST_WORLD_OF_DESCARTES";
+
+/// The folder of a file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// What a world in memory must find free there; the default in a container is 64 MiB in all.
+const MEMORY_NEEDED: u64 = 1 << 30;
 
 const GIT_CONFIG: &str = "[user]
 \tname = Test Person
@@ -66,10 +74,28 @@ impl World {
     /// # Panics
     /// When the temporary folder cannot be made.
     pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// The same on a file system in memory, where this machine has one with room. For tests that call git so often
+    /// that the disk decides how long they take. Not for those of the sandbox, which takes it for a folder of the
+    /// system.
+    ///
+    /// # Panics
+    /// When the temporary folder cannot be made.
+    pub fn in_memory() -> Self {
+        let memory = Path::new(MEMORY);
+        match has_room(memory) {
+            true => Self::below(memory),
+            false => Self::new(),
+        }
+    }
+
+    fn below(folder: &Path) -> Self {
         // A short name, since socket paths end at 108 bytes.
         let root = tempfile::Builder::new()
             .prefix("dw-")
-            .tempdir()
+            .tempdir_in(folder)
             .expect("make a temporary folder");
         let mark = format!("{}-{}", std::process::id(), root.path().display());
         let world = Self {
@@ -324,4 +350,10 @@ impl Drop for World {
     fn drop(&mut self) {
         self.end_all();
     }
+}
+
+fn has_room(folder: &Path) -> bool {
+    let is_writable = access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    let room = statvfs(folder).map(|found| found.blocks_available() * found.fragment_size());
+    is_writable && room.is_ok_and(|room| room >= MEMORY_NEEDED)
 }
