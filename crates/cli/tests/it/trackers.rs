@@ -6,6 +6,7 @@ use std::time::Duration;
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
+use crate::common::journal_in;
 use crate::task_common::{left, repository, run, said};
 
 const WORKS: &str =
@@ -315,14 +316,17 @@ fn a_claim_of_a_killed_run_is_taken_back_by_the_next() {
         .stderr(Stdio::null())
         .spawn()
         .expect("start");
-    let started = world.project().join(".descartes/roadmap-board.json");
-    eventually("a host runs it", Duration::from_secs(60), || {
-        let status = run(
-            &world,
-            &[&["loop", "status", "--json"][..], &state_file].concat(),
-        );
-        let status: Value = serde_json::from_str(&status.stdout()).unwrap_or_default();
-        started.exists() && status["status"] == "running"
+    // Before that `loop cancel` would be for the loop of the killed host, and the resume would come after it.
+    let state: Value =
+        serde_json::from_str(&world.read(".descartes/roadmap-board.json")).expect("a state file");
+    let id = state["loop_id"].as_str().expect("an id");
+    let folder = world.state().join("loops").join(id);
+    eventually("a second host has it", Duration::from_secs(60), || {
+        let records = journal_in(&folder);
+        let hosts = records
+            .iter()
+            .filter(|record| record["kind"] == "host_started");
+        hosts.count() == 2
     });
     run(&world, &[&["loop", "cancel"][..], &state_file].concat()).assert_code(0);
     resumed.wait().expect("wait");
