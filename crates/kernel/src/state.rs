@@ -64,7 +64,21 @@ pub enum Phase {
     Finished {
         reason: IterativeExitReason,
         at: Timestamp,
+        /// The iteration that was being judged when a person ended the loop: a resume goes on with its gates.
+        unjudged: Option<Box<Unjudged>>,
     },
+}
+
+/// An iteration whose agent is gone and whose gates have not decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unjudged {
+    pub run: RunInfo,
+    /// What is known of it.
+    pub facts: Box<RunFacts>,
+    /// Gates run so far.
+    pub gates: Vec<GateFacts>,
+    /// What the loop had used before it.
+    pub spent_before: Spent,
 }
 
 impl Phase {
@@ -385,6 +399,27 @@ impl LoopState {
     pub fn run(&self) -> Option<&RunInfo> {
         match &self.phase {
             Phase::Running(run) | Phase::Judging { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The iteration that is being judged, or that a resume judges: its run, what is known of it, and its gates
+    /// so far.
+    pub fn judged(&self) -> Option<(&RunInfo, &RunFacts, &[GateFacts])> {
+        match &self.phase {
+            Phase::Judging { run, facts, gates } => Some((run, facts, gates)),
+            Phase::Finished {
+                unjudged: Some(open),
+                ..
+            } => Some((&open.run, &open.facts, &open.gates)),
+            _ => None,
+        }
+    }
+
+    /// The iteration that a person's stop left to be judged by a resume.
+    pub fn unjudged(&self) -> Option<&Unjudged> {
+        match &self.phase {
+            Phase::Finished { unjudged, .. } => unjudged.as_deref(),
             _ => None,
         }
     }

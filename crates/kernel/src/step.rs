@@ -165,6 +165,7 @@ pub fn plan(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
         Phase::Judging { .. } => match next_gate(state) {
             Some((index, command)) => Action::Gate { index, command },
             None => match left_in_gates(state) {
+                Some(by) if by.ends_loop() => Action::Finish(IterativeExitReason::UserCancelled),
                 Some(by) => Action::Leave(by),
                 None => Action::Close,
             },
@@ -193,15 +194,22 @@ fn is_stopped(state: &LoopState) -> bool {
     stop.is_some_and(|by| by != StopBy::Interrupt)
 }
 
-/// A stop that leaves the loop to be resumed, before the gates of a claim have decided: they do after that, as
-/// where the host was killed.
+/// A stop that comes before the gates of a claim have decided: they do after a resume, as where the host was
+/// killed.
 fn left_in_gates(state: &LoopState) -> Option<StopBy> {
-    let Phase::Judging { facts, gates, .. } = &state.phase else {
+    let Phase::Judging { gates, .. } = &state.phase else {
         return None;
     };
-    let is_open = gates.len() < state.config.verify.len() && gates.iter().all(GateFacts::passed);
-    let by = state.requests.stop.filter(|by| !by.ends_loop())?;
-    (is_open && wants_gates(state, facts)).then_some(by)
+    let by = state.requests.stop.filter(|_| is_stopped(state))?;
+    (gates.len() < state.config.verify.len() && is_open(state)).then_some(by)
+}
+
+/// Whether the iteration that is being judged may still turn out to be proven.
+fn is_open(state: &LoopState) -> bool {
+    let Phase::Judging { facts, gates, .. } = &state.phase else {
+        return false;
+    };
+    wants_gates(state, facts) && gates.iter().all(GateFacts::passed)
 }
 
 fn wants_gates(state: &LoopState, facts: &RunFacts) -> bool {

@@ -10,6 +10,7 @@ use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::edits::{FieldChange, changes};
 use crate::event::{Decided, Event, FORMAT, Record, WaitEnd};
+use crate::outcome::IterativeExitReason;
 use crate::sandbox::merge_denials;
 use crate::state::{
     AgentHealth, Change, ChangedGateFile, LoopState, NextPrompt, Note, Nudge, Pause, Phase,
@@ -19,7 +20,7 @@ use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
     agent_ended, drop_replaced_gates, gate_finished, iteration_finished, iteration_interrupted,
-    run_discarded, run_started, task_run, task_spent,
+    run_discarded, run_started, task_run, task_spent, unjudged,
 };
 
 /// An event that cannot follow what came before it.
@@ -130,6 +131,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         Some(reason) => Phase::Finished {
             reason: reason.clone(),
             at: record.at,
+            unjudged: None,
         },
         None => Phase::READY,
     };
@@ -389,9 +391,14 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::LoopFinished { reason } => {
             // What a person asks for from here on is meant for the time after a resume.
             state.requests.pause = Pause::No;
+            let unjudged = match reason {
+                IterativeExitReason::UserCancelled => unjudged(state),
+                _ => None,
+            };
             state.phase = Phase::Finished {
                 reason: reason.clone(),
                 at: record.at,
+                unjudged,
             };
         }
         Event::LoopReopened => reopen(state, record)?,
@@ -489,10 +496,21 @@ fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
 }
 
 fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
-    if !matches!(state.phase, Phase::Finished { .. }) {
+    let Phase::Finished { unjudged, .. } = &mut state.phase else {
         return Err(illegal(record, "a loop that had not ended was reopened"));
-    }
-    state.phase = Phase::READY;
+    };
+    state.phase = match unjudged.take() {
+        Some(open) => {
+            state.spent = open.spent_before;
+            Phase::Judging {
+                run: open.run,
+                facts: open.facts,
+                gates: open.gates,
+            }
+        }
+        None => Phase::READY,
+    };
+    drop_replaced_gates(state);
     // A person looked at it: streaks begin anew, budgets and counts never do.
     state.agents.failures = 0;
     state.agents.agent_failures.clear();

@@ -6,7 +6,7 @@ use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
-use descartes_views::view::{GateRow, blocked_tasks, marked_tasks};
+use descartes_views::view::{GateRow, blocked_tasks, marked_tasks, unjudged};
 
 use super::width::one_line;
 use super::words;
@@ -59,6 +59,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         ("gate file", one_line(&words))
     }));
     rows.extend(tasks(state));
+    rows.extend(unjudged(state).map(|words| ("not judged", words)));
     rows.push(("iterations", format!("{}{limit}", end.iterations)));
     rows.push(("time", words::millis(state.spent.ms)));
     let cost = words::spent(&state.spent);
@@ -178,7 +179,8 @@ pub fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
 
 /// What to type after an end for this reason.
 pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named) -> Vec<String> {
-    let number = iterations.max(1).to_string();
+    let open = state.unjudged().map_or(0, |open| open.run.iteration);
+    let number = iterations.max(open).max(1).to_string();
     let of_tasks = state.config.tasks.is_some();
     let logs = match of_tasks {
         // Agents speak in the loops of the tasks.

@@ -1,25 +1,33 @@
-//! A host that is killed while gates run: the next one judges what the agent left, and nothing else.
+//! A host that is killed or stopped while gates run: the next one judges what the agent left, and nothing else.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use descartes_testkit::{World, eventually};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use crate::common::{events, start_command};
+use crate::common::{descartes, events, start_command, state};
 use crate::task_common::{repository, run, said};
 
 const SOON: Duration = Duration::from_secs(60);
 const TOLD: &str = "the work tree changed while descartes was not running";
 
-/// Kills the host of this command in its first gate, which says that it is up by a file.
-fn killed_in_its_gate(mut command: Command, is_up: impl Fn() -> bool) {
-    let mut host = command
+/// The host of this command in its first gate, which says that it is up by a file.
+fn in_its_gate(mut command: Command, is_up: impl Fn() -> bool) -> Child {
+    let host = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     eventually("the gate", SOON, is_up);
+    host
+}
+
+/// Kills it there.
+fn killed_in_its_gate(command: Command, is_up: impl Fn() -> bool) {
+    let mut host = in_its_gate(command, is_up);
     host.kill().unwrap();
     host.wait().unwrap();
 }
@@ -113,4 +121,96 @@ fn a_task_whose_worktree_is_gone_is_done_again_on_the_newest_base() {
         files.contains("out.txt") && files.contains("new.txt"),
         "{files}\n{resumed}"
     );
+}
+
+fn send(host: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(host.id()).unwrap()), signal).unwrap();
+}
+
+#[test]
+fn a_claim_whose_loop_is_stopped_in_the_gates_is_judged_by_the_next_resume() {
+    type Stop = fn(&World, &Child);
+    let stops: [(&str, i32, Stop); 5] = [
+        ("SIGTERM", 143, |_, host| send(host, Signal::SIGTERM)),
+        ("Ctrl-C, twice", 130, |world, host| {
+            send(host, Signal::SIGINT);
+            eventually("the wish", SOON, || {
+                !events(world, "stop_requested").is_empty()
+            });
+            send(host, Signal::SIGINT);
+        }),
+        ("cancel", 130, |world, _| {
+            descartes(world, &["loop", "cancel"]).assert_code(0);
+        }),
+        ("cancel --now", 130, |world, _| {
+            descartes(world, &["loop", "cancel", "--now"]).assert_code(0);
+        }),
+        ("killed, then cancel", -1, |world, host| {
+            send(host, Signal::SIGKILL);
+            eventually("the cancel", SOON, || {
+                descartes(world, &["loop", "cancel"]).code() == Some(0)
+            });
+        }),
+    ];
+    for (how, code, stop) in stops {
+        let world = repository("base.txt", "base\n");
+        let gate = "touch gate-up; test -e go || exec sleep 1000; test -s out.txt";
+        let flags = ["--verify", "true", "--verify", gate, "-m", "1"];
+        let command = start_command(&world, "write out.txt work ;; promise", &flags);
+        let mut host = in_its_gate(command, || world.has("gate-up"));
+        stop(&world, &host);
+        assert_eq!(host.wait().unwrap().code().unwrap_or(-1), code, "{how}");
+        assert_eq!(state(&world)["exit_reason"]["type"], "user_cancelled");
+        let status = descartes(&world, &["loop", "status"]);
+        assert!(
+            said(&status).contains("Not judged yet: iteration 1"),
+            "{how}: {status}"
+        );
+        world.write("go", "");
+        descartes(&world, &["loop", "resume"]).assert_code(0);
+        assert_eq!(events(&world, "run_started").len(), 1, "{how}");
+        // The gate that was green stays so.
+        assert_eq!(events(&world, "gate_finished").len(), 2, "{how}");
+        world.assert_no_survivors();
+    }
+}
+
+#[test]
+fn an_attempt_at_a_task_that_is_stopped_in_its_gates_is_judged_by_the_next_resume() {
+    for how in ["SIGTERM", "cancel", "cancel --now"] {
+        let world = World::new();
+        world.git_init();
+        let (up, runs) = (world.root().join("gate-up"), world.root().join("runs"));
+        let gate = format!(
+            "test -s out.txt || exit 1; touch {0}; test -e {0}.go || exec sleep 1000",
+            up.display()
+        );
+        let tasks = format!("# Roadmap: X\n\n## Tasks\n- [ ] **a**: make a\n  - check: {gate}\n");
+        world.write("ROADMAP.md", tasks);
+        world.git(["add", "."]);
+        world.git(["commit", "--quiet", "--message", "tasks"]);
+        let script = format!(
+            "sh echo x >> {}\nwrite out.txt work ;; promise",
+            runs.display()
+        );
+        let agent = world.agent(&script);
+        let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+        let mut host = in_its_gate(world.descartes(words), || up.exists());
+        match how {
+            "SIGTERM" => send(&host, Signal::SIGTERM),
+            "cancel" => drop(descartes(&world, &["loop", "cancel"]).assert_code(0)),
+            _ => drop(descartes(&world, &["loop", "cancel", "--now"]).assert_code(0)),
+        }
+        let code = if how == "SIGTERM" { 143 } else { 130 };
+        assert_eq!(host.wait().unwrap().code(), Some(code), "{how}");
+        let status = descartes(&world, &["loop", "status"]);
+        assert!(said(&status).contains("Exit reason: Cancelled"), "{status}");
+        std::fs::write(world.root().join("gate-up.go"), "").unwrap();
+        let resumed = run(&world, &["loop", "resume"]);
+        resumed.assert_code(0);
+        let runs = std::fs::read_to_string(&runs).unwrap();
+        assert_eq!(runs.lines().count(), 1, "{how}: {resumed}");
+        assert!(world.has("out.txt"), "{how}");
+        world.assert_no_survivors();
+    }
 }

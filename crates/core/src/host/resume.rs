@@ -361,7 +361,7 @@ fn recover_interrupted_run(
     purpose: &Purpose,
 ) -> Result<(), HostError> {
     let seen = match &mut host.kind {
-        LoopKind::Agents(agents) if matches!(agents.d.state.phase, Phase::Judging { .. }) => {
+        LoopKind::Agents(agents) if agents.d.state.judged().is_some() => {
             Some(agents.look_at_left_work())
         }
         _ => None,

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Nudge, Phase, RunInfo, Wait};
+use super::{Nudge, Phase, RunInfo, Unjudged, Wait};
 use crate::event::facts::{GateFacts, RunFacts};
 use crate::outcome::IterativeExitReason;
 
@@ -28,6 +28,8 @@ enum PhaseName {
     Finished {
         reason: IterativeExitReason,
         at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unjudged: Option<Box<Unjudged>>,
     },
 }
 
@@ -37,7 +39,15 @@ impl From<StoredPhase> for Phase {
             PhaseName::Ready => Self::Ready { wait: stored.wait },
             PhaseName::Running(run) => Self::Running(run),
             PhaseName::Judging { run, facts, gates } => Self::Judging { run, facts, gates },
-            PhaseName::Finished { reason, at } => Self::Finished { reason, at },
+            PhaseName::Finished {
+                reason,
+                at,
+                unjudged,
+            } => Self::Finished {
+                reason,
+                at,
+                unjudged,
+            },
         }
     }
 }
@@ -50,7 +60,18 @@ impl From<Phase> for StoredPhase {
             Phase::Judging { run, facts, gates } => {
                 (PhaseName::Judging { run, facts, gates }, None)
             }
-            Phase::Finished { reason, at } => (PhaseName::Finished { reason, at }, None),
+            Phase::Finished {
+                reason,
+                at,
+                unjudged,
+            } => {
+                let name = PhaseName::Finished {
+                    reason,
+                    at,
+                    unjudged,
+                };
+                (name, None)
+            }
         };
         Self { phase, wait }
     }

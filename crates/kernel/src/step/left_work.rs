@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::event::TreeFacts;
-use crate::state::{LoopState, Phase};
+use crate::state::LoopState;
 
 /// What is known of the work tree in which an iteration is judged that an earlier host left.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +49,7 @@ impl LeftChanges {
 
 /// The trees of the iteration that is being judged, as far as they are on record.
 pub fn left_trees(state: &LoopState) -> Option<LeftTrees<'_>> {
-    let Phase::Judging { run, facts, gates } = &state.phase else {
-        return None;
-    };
+    let (run, facts, gates) = state.judged()?;
     let agent = facts.tree_after.as_deref()?;
     let mut newest_first = gates.iter().rev();
     let measured = newest_first.find_map(|gate| gate.tree_after.as_deref());
@@ -74,7 +72,7 @@ impl LeftWork<'_> {
             Self::Elsewhere => return true,
             Self::Now(now, changes) => (now, changes),
         };
-        let (Some(run), Some(now)) = (state.run(), now.tree.as_deref()) else {
+        let (Some((run, ..)), Some(now)) = (state.judged(), now.tree.as_deref()) else {
             return false;
         };
         let is_before = run.before.tree.as_deref() == Some(now);

@@ -3,9 +3,9 @@
 
 use jiff::Timestamp;
 
-use super::exhausted;
 use super::left_work::LeftWork;
 use super::react::{command_accepted, settled_by_end_of, with_events};
+use super::{exhausted, is_open};
 use crate::config::ConfigChange;
 use crate::control::Command;
 use crate::event::{Cost, Decided, Event, Tokens, Verdict};
@@ -44,11 +44,11 @@ fn unfinished(state: &LoopState, seen: impl FnOnce(&RunInfo) -> LastSeen) -> Opt
             });
             (run, u64::try_from(lived).unwrap_or(0), tokens, cost)
         }
-        Phase::Judging { run, facts, gates } => {
+        Phase::Judging { .. } | Phase::Ready { .. } | Phase::Finished { .. } => {
+            let (run, facts, gates) = state.judged()?;
             let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
             (run, facts.duration_ms + gates, facts.tokens, facts.cost)
         }
-        Phase::Ready { .. } | Phase::Finished { .. } => return None,
     };
     Some(Event::IterationInterrupted {
         iteration: run.iteration,
@@ -72,26 +72,26 @@ pub struct TakeUp<'a> {
 }
 
 /// What is written down when a loop is taken up again: an iteration whose agent died with its host is
-/// closed, one that is being judged goes on where it was, if its work is there; a loop that had ended is opened again, unless
-/// its task loop has not heard yet that it is proven; changes are taken.
+/// closed, one that is being judged goes on where it was, if its work is there and the task is the same; a loop
+/// that had ended is opened again, unless its task loop has not heard yet that it is proven; changes are taken.
 pub fn take_up(
     state: &LoopState,
     taken: TakeUp<'_>,
     seen: impl FnOnce(&RunInfo) -> LastSeen,
 ) -> Vec<Decided> {
     let mut events = Vec::new();
-    match &state.phase {
-        Phase::Running(_) => events.extend(unfinished(state, seen)),
-        Phase::Finished { .. } => {
-            let unheard = taken
-                .reported
-                .is_some_and(|reported| is_unheard_proof(state, reported));
-            events.extend((!unheard).then_some(Event::LoopReopened));
-        }
-        Phase::Judging { .. } if taken.judged.is_missing(state) => {
-            events.extend(unfinished(state, seen));
-        }
-        Phase::Ready { .. } | Phase::Judging { .. } => {}
+    if let Phase::Finished { .. } = &state.phase {
+        let unheard = taken
+            .reported
+            .is_some_and(|reported| is_unheard_proof(state, reported));
+        events.extend((!unheard).then_some(Event::LoopReopened));
+    }
+    let is_other_task = is_other_task(state, taken.change);
+    let is_judged = state.judged().is_some();
+    if matches!(state.phase, Phase::Running(_))
+        || (is_judged && (is_other_task || taken.judged.is_missing(state)))
+    {
+        events.extend(unfinished(state, seen));
     }
     if !taken.change.is_empty() {
         events.push(Event::ConfigChanged {
@@ -101,6 +101,17 @@ pub fn take_up(
         });
     }
     Decided::all(events)
+}
+
+/// What was claimed for one prompt says nothing about another. The loop of a task gets its prompt anew with
+/// every attempt.
+fn is_other_task(state: &LoopState, change: &ConfigChange) -> bool {
+    let config = &state.config;
+    let is_other = |new: &String| *new != config.prompt || config.prompt_file.is_some();
+    let is_other_file = |new| config.prompt_file.as_ref() != Some(new);
+    config.proof.is_none()
+        && (change.prompt.as_ref().is_some_and(is_other)
+            || change.prompt_file.as_ref().is_some_and(is_other_file))
 }
 
 /// Why a loop that is to be taken up does not go on.
@@ -125,6 +136,9 @@ pub fn standstill(state: &LoopState, change: &ConfigChange) -> Option<Standstill
         }
         // What is under way is finished or closed first.
         Phase::Running(_) | Phase::Judging { .. } => return None,
+        Phase::Finished {
+            unjudged: Some(_), ..
+        } => return None,
         // Its host died before it could say so: completion is looked at before every limit.
         Phase::Ready { .. } if state.verdict.as_ref().is_some_and(Verdict::proves) => return None,
         Phase::Ready { .. } | Phase::Finished { .. } => {}
@@ -140,7 +154,7 @@ pub fn standstill(state: &LoopState, change: &ConfigChange) -> Option<Standstill
 }
 
 /// The end of a loop that no host runs: the command, what a dead host left open, the end, and the
-/// commands that it settles.
+/// commands that it settles. What may be proven yet is left to a resume.
 pub fn cancel_stopped(
     state: &LoopState,
     command: &Command,
@@ -152,7 +166,9 @@ pub fn cancel_stopped(
         return Vec::new();
     }
     let mut events = vec![command_accepted(state, command, from)];
-    events.extend(unfinished(state, seen));
+    if !is_open(state) {
+        events.extend(unfinished(state, seen));
+    }
     events.push(Event::LoopFinished {
         reason: IterativeExitReason::UserCancelled,
     });

@@ -9,6 +9,7 @@ use crate::event::{
 use crate::limits::is_short;
 use crate::state::{
     Claimed, FailedGate, GateSummary, IterationSummary, LoopState, Nudge, Phase, RunInfo, Spent,
+    Unjudged,
 };
 
 pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
@@ -282,6 +283,27 @@ fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {
         spent.cost_micros = Some(spent.cost_micros.unwrap_or(0).saturating_add(cost.micros));
         spent.estimated |= cost.estimated;
     }
+}
+
+/// The iteration that is being judged while its loop ends. What it used is told with the end; it counts once it
+/// is over.
+pub(super) fn unjudged(state: &mut LoopState) -> Option<Box<Unjudged>> {
+    let (run, facts, gates) = match std::mem::replace(&mut state.phase, Phase::READY) {
+        Phase::Judging { run, facts, gates } => (run, facts, gates),
+        other => {
+            state.phase = other;
+            return None;
+        }
+    };
+    let spent_before = state.spent;
+    state.spent.ms += facts.duration_ms + gates.iter().map(|gate| gate.duration_ms).sum::<u64>();
+    spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
+    Some(Box::new(Unjudged {
+        run,
+        facts,
+        gates,
+        spent_before,
+    }))
 }
 
 pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {

@@ -218,7 +218,7 @@ fn nobody_is_asked_to_make_a_gate_green_that_was_replaced() {
 }
 
 #[test]
-fn a_claim_whose_gates_a_stop_kept_from_running_is_not_refused() {
+fn a_claim_whose_gates_a_stop_kept_from_running_is_neither_refused_nor_lost() {
     let mut sim = Sim::new(IterativeLoopConfig {
         verify: vec!["a".into()],
         ..config()
@@ -227,5 +227,6 @@ fn a_claim_whose_gates_a_stop_kept_from_running_is_not_refused() {
     sim.input(&Input::RunEnded(Box::new(claims())));
     sim.input(&Input::Stop(StopBy::Terminate));
     assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
-    assert_eq!(sim.state.verdict, Some(Verdict::Stopped));
+    assert_eq!(sim.state.verdict, None);
+    assert!(sim.state.unjudged().is_some());
 }

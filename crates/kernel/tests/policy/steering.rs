@@ -6,7 +6,7 @@ use descartes_kernel::control::Command;
 use descartes_kernel::control::Grace;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{Action, EndRun, Input, end_run, plan, settled_by_end};
+use descartes_kernel::step::{Action, EndRun, Input, end_run, plan, settled_by_end, standstill};
 
 use crate::world::*;
 
@@ -50,34 +50,92 @@ fn a_host_that_takes_up_a_paused_loop_says_that_it_holds() {
     assert_eq!(held(&sim), 2);
 }
 
-#[test]
-fn a_terminal_that_is_closed_in_the_gates_leaves_the_claim_to_be_judged() {
+/// A loop with two gates whose agent claimed, the first gate of which was green when somebody asked for this.
+fn stopped_in_its_gates(by: StopBy) -> Sim {
     let mut sim = Sim::new(IterativeLoopConfig {
         verify: vec!["a".into(), "b".into()],
+        max_iterations: Some(1),
         ..config()
     });
     sim.start(1, 1, 0);
-    sim.input(&Input::RunEnded(Box::new(claims())));
+    sim.input(&Input::RunEnded(Box::new(RunFacts {
+        tokens: Some(Tokens {
+            output: Some(7),
+            ..Tokens::default()
+        }),
+        ..claims()
+    })));
     sim.input(&Input::GateEnded(Box::new(gate(0, "a", 0))));
-    sim.input(&Input::Stop(StopBy::HangUp));
+    if by == StopBy::InterruptAgain {
+        sim.input(&Input::Stop(StopBy::Interrupt));
+    }
+    sim.input(&Input::Stop(by));
     let cancelled = GateFacts {
         end: GateEnd::Cancelled,
         ..gate(1, "b", 1)
     };
     sim.input(&Input::GateEnded(Box::new(cancelled)));
-    assert_eq!(sim.run(|_| turn(facts())), Action::Leave(StopBy::HangUp));
-    // The next host goes on where it was.
-    sim.append(Event::Interrupted { by: StopBy::HangUp });
-    sim.append(Event::HostStarted {
-        host: HostFacts::default(),
+    sim
+}
+
+#[test]
+fn a_stop_in_the_gates_leaves_the_claim_to_be_judged_by_a_resume() {
+    for by in [
+        StopBy::HangUp,
+        StopBy::Terminate,
+        StopBy::InterruptAgain,
+        StopBy::Cancel,
+        StopBy::Handle,
+    ] {
+        let mut sim = stopped_in_its_gates(by);
+        match by {
+            StopBy::HangUp => {
+                assert_eq!(sim.run(|_| turn(facts())), Action::Leave(by));
+                sim.append(Event::Interrupted { by });
+            }
+            _ => {
+                assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled, "{by:?}");
+                // What it cost is told with the end, and once.
+                assert_eq!(sim.state.spent.tokens, Some(7));
+                assert_eq!(standstill(&sim.state, &ConfigChange::default()), None);
+                sim.append(Event::LoopReopened);
+            }
+        }
+        // The next host goes on where it was.
+        sim.append(Event::HostStarted {
+            host: HostFacts::default(),
+        });
+        let next = plan(&sim.state, sim.agents, sim.now);
+        assert!(
+            matches!(next, Action::Gate { index: 1, .. }),
+            "{by:?}: {next:?}"
+        );
+        assert_eq!(
+            sim.end(|_| turn(facts())),
+            Reason::CompletionPromiseDetected,
+            "{by:?}"
+        );
+        assert_eq!((sim.state.iterations, sim.state.runs), (1, 1), "{by:?}");
+        assert_eq!(sim.state.spent.tokens, Some(7), "{by:?}");
+    }
+}
+
+#[test]
+fn gates_that_are_replaced_before_the_resume_judge_the_claim_that_was_left() {
+    let mut sim = stopped_in_its_gates(StopBy::Terminate);
+    assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
+    sim.append(Event::LoopReopened);
+    sim.append(Event::ConfigChanged {
+        change: ConfigChange {
+            verify: Some(vec!["c".into()]),
+            ..ConfigChange::default()
+        },
+        by: "resume".into(),
+        from: None,
     });
     let next = plan(&sim.state, sim.agents, sim.now);
-    assert!(matches!(next, Action::Gate { index: 1, .. }), "{next:?}");
-    assert_eq!(
-        sim.end(|_| turn(facts())),
-        Reason::CompletionPromiseDetected
-    );
-    assert_eq!(sim.state.iterations, 1);
+    let command = "c".to_owned();
+    assert_eq!(next, Action::Gate { index: 0, command });
 }
 
 #[test]
@@ -276,7 +334,8 @@ fn cancel_stops_the_gates_and_ends_the_loop() {
     sim.start(1, 1, 0);
     sim.input(&Input::RunEnded(Box::new(claims())));
     sim.input(&from_person(Command::Cancel { grace: Grace::Ask }));
-    assert_eq!(plan(&sim.state, sim.agents, sim.now), Action::Close);
+    let next = plan(&sim.state, sim.agents, sim.now);
+    assert_eq!(next, Action::Finish(Reason::UserCancelled));
     assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
 }
 

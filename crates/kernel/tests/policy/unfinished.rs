@@ -122,6 +122,11 @@ fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<
         judged: LeftWork::Unknown,
     };
     let events = take_up(&sim.state, taken, |run| seen(run, 7));
+    kinds_of(sim, events)
+}
+
+/// Writes them down.
+fn kinds_of(sim: &mut Sim, events: Vec<Decided>) -> Vec<&'static str> {
     let kind = |event: &Decided| match **event {
         Event::IterationInterrupted { .. } => "interrupted",
         Event::LoopReopened => "reopened",
@@ -382,10 +387,59 @@ fn a_loop_that_nobody_runs_is_cancelled_as_its_host_would_have() {
             .map(|(id, _)| *id)
             .collect();
         assert_eq!(pending, [2], "the note stays, pause and cancel are settled");
-        let begun = u32::from(at != Left::BeforeTheFirst);
-        assert_eq!(sim.state.iterations, begun, "{at:?}");
-        assert_eq!(sim.state.spent.cost_micros.is_some(), begun == 1, "{at:?}");
+        let begun = at != Left::BeforeTheFirst;
+        assert_eq!(sim.state.spent.cost_micros.is_some(), begun, "{at:?}");
+        // A claim is left to be judged by a resume.
+        let is_lost = at == Left::Running;
+        assert_eq!(sim.state.iterations, u32::from(is_lost), "{at:?}");
+        assert_eq!(sim.state.unjudged().is_some(), begun && !is_lost, "{at:?}");
         let again = cancel_stopped(&sim.state, &cancel, None, sim.now, |run| seen(run, 7));
         assert!(again.is_empty(), "it is over");
+    }
+}
+
+#[test]
+fn a_claim_that_was_left_by_a_cancel_is_judged_where_its_work_and_its_task_are_the_same() {
+    let cancel = Command::Cancel { grace: Grace::Ask };
+    let prompt = |text: &str| ConfigChange {
+        prompt: Some(text.to_owned()),
+        ..Default::default()
+    };
+    let none = ConfigChange::default();
+    let elsewhere = tree(Some("0"));
+    let table: [(&ConfigChange, LeftWork<'_>, &[&str]); 4] = [
+        (&none, LeftWork::Unknown, &["reopened"]),
+        (
+            &none,
+            LeftWork::Now(&elsewhere, None),
+            &["reopened", "interrupted"],
+        ),
+        (&prompt("do"), LeftWork::Unknown, &["reopened", "changed"]),
+        (
+            &prompt("do something else"),
+            LeftWork::Unknown,
+            &["reopened", "interrupted", "changed"],
+        ),
+    ];
+    for (change, judged, wanted) in table {
+        let mut sim = judging(Some("1"), None);
+        let events = cancel_stopped(&sim.state, &cancel, None, sim.now, |run| seen(run, 7));
+        events
+            .into_iter()
+            .for_each(|event| sim.append(event.into()));
+        let taken = TakeUp {
+            change,
+            from: None,
+            reported: None,
+            judged,
+        };
+        let events = take_up(&sim.state, taken, |run| seen(run, 7));
+        let is_told = judged.notice(&sim.state).is_some();
+        assert_eq!(is_told, !matches!(judged, LeftWork::Unknown));
+        assert_eq!(kinds_of(&mut sim, events), wanted);
+        let next = plan(&sim.state, sim.agents, sim.now);
+        let is_judged = !wanted.contains(&"interrupted");
+        assert_eq!(matches!(next, Action::Gate { index: 0, .. }), is_judged);
+        assert_eq!(sim.state.iterations, u32::from(!is_judged));
     }
 }

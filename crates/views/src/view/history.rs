@@ -192,6 +192,10 @@ impl HistoryRow {
     /// What it came to, in one word.
     pub fn result(&self, life: Life) -> Cell {
         let (tone, text) = match (&self.verdict, life) {
+            // A resume judges it.
+            (_, Life::Gone) if self.under_way && self.ended_by.is_some() => {
+                (Tone::Warn, "not judged")
+            }
             (_, Life::Gone) if self.under_way => (Tone::Warn, "lost"),
             (_, Life::Alive) if self.under_way && self.ended_by.is_some() => {
                 (Tone::Strong, "checking")

@@ -123,6 +123,9 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
     if status.is_live() {
         activity_lines(block, state, status, now);
     }
+    if let Some(words) = unjudged(state) {
+        block.add("Not judged yet", words);
+    }
     block.add("Time used", words::millis(state.spent.ms));
     if state.spent.tokens.is_some() || state.spent.cost_micros.is_some() {
         let cost = show_cost(state.spent.cost());
@@ -160,6 +163,15 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
             format!("{failure} ({} in a row)", state.agents.failures),
         );
     }
+}
+
+/// The iteration that a person's stop left before its gates decided.
+pub fn unjudged(state: &LoopState) -> Option<String> {
+    let open = state.unjudged()?;
+    Some(format!(
+        "iteration {}: its gates run first with the next `descartes loop resume`",
+        open.run.iteration
+    ))
 }
 
 /// What a loop that a process holds does now.
