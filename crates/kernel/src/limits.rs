@@ -265,6 +265,21 @@ pub fn failure_wait(first: Duration, failures: u32) -> Duration {
         .max(first.min(Duration::from_secs(300)))
 }
 
+/// So many iterations in a row that did nothing are made as fast as they end.
+const QUICK_NOTHINGS: u32 = 5;
+
+/// The longest wait after them: a script may look for work that comes from elsewhere.
+const LONGEST_NOTHING_WAIT: Duration = Duration::from_secs(60);
+
+/// Wait after so many iterations in a row whose agent ended at once and did nothing. Where nothing else ends such
+/// a loop, it would start its agent for ever, as fast as it ends.
+pub fn nothing_wait(in_a_row: u32) -> Duration {
+    match (in_a_row + 1).checked_sub(QUICK_NOTHINGS) {
+        None | Some(0) => Duration::ZERO,
+        Some(more) => failure_wait(Duration::from_secs(1), more).min(LONGEST_NOTHING_WAIT),
+    }
+}
+
 /// A limit whose end is nearer than this is short.
 const SHORT_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 

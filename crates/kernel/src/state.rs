@@ -282,6 +282,9 @@ pub struct ProgressState {
     /// Iterations in a row without evidence of progress.
     #[serde(rename = "still")]
     pub iterations_without: u32,
+    /// Of these, the last in a row whose agent ended at once.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub quick_nothings: u32,
     /// The work tree's hashes after the last iterations: one that comes back is no progress.
     #[serde(default, rename = "trees")]
     pub recent_tree_hashes: VecDeque<String>,
@@ -293,6 +296,10 @@ pub struct ProgressState {
     /// Gates that failed when they were last run.
     #[serde(rename = "red")]
     pub failing_gates: Option<BTreeSet<u32>>,
+}
+
+fn is_none_at_all(count: &u32) -> bool {
+    *count == 0
 }
 
 impl ProgressState {

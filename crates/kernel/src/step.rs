@@ -140,7 +140,7 @@ pub enum Action {
 /// back once `until` iterations are over, and where it would have to wait for a provider.
 pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestamp) -> Action {
     let limited = match state.wait() {
-        Some(wait) => !matches!(wait.reason, WaitReason::Failures(_)),
+        Some(wait) => matches!(wait.reason, WaitReason::Limit(_)),
         // A host died before it wrote down what is waited for.
         None => all_away_until(&state.agents.limited, &BTreeMap::new(), agents, now).is_some(),
     };

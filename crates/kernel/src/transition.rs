@@ -517,6 +517,7 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     state.agents.resting.clear();
     state.agents.fatal = None;
     state.progress.iterations_without = 0;
+    state.progress.quick_nothings = 0;
     if let Nudge::Delivered { .. } = state.progress.nudge {
         state.progress.nudge = Nudge::None;
     }

@@ -95,6 +95,7 @@ impl<'c> Fold<'c> {
                 let why = match reason {
                     WaitReason::Limit(_) => "limit",
                     WaitReason::Failures(_) => "failures",
+                    WaitReason::NothingDone(_) => "nothing_done",
                 };
                 let words = reason.describe();
                 self.run(

@@ -69,13 +69,17 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A failure within this time is one at the start, as of an agent that is not set up.
-const FAILED_AT_START_MS: u64 = 5_000;
+/// A run that ends within this time ends at its start, as that of an agent that is not set up.
+const START_MS: u64 = 5_000;
+
+fn ends_at_start(duration_ms: u64, tokens: Option<u64>) -> bool {
+    duration_ms < START_MS && tokens.unwrap_or(0) == 0
+}
 
 /// Whether a failed run that took so long, and told these tokens, failed at its start. Files that it changed
 /// are no work then, but a log or a dump of its own; tokens are, for a model was asked.
 pub(crate) fn failed_at_start(duration_ms: u64, tokens: Option<u64>) -> bool {
-    duration_ms < FAILED_AT_START_MS && tokens.unwrap_or(0) == 0
+    ends_at_start(duration_ms, tokens)
 }
 
 impl RunFacts {
@@ -103,6 +107,17 @@ impl RunFacts {
             denied: Vec::new(),
             tree_after: None,
         }
+    }
+
+    /// Whether it ended well before a model can have been asked, and claims nothing. Whether it did something is
+    /// told by the work tree and the gates alone.
+    pub(crate) fn ended_at_once(&self) -> bool {
+        let tokens = self.tokens.and_then(|tokens| tokens.total());
+        self.ended_by == EndedBy::Exit
+            && ends_at_start(self.duration_ms, tokens)
+            && self.claim.is_none()
+            && self.abort.is_none()
+            && self.failure().is_none()
     }
 
     /// Whether it exited with a failure before it can have done any work.
@@ -265,6 +280,8 @@ pub enum WaitReason {
     Limit(ReportedLimit),
     /// So many failures in a row.
     Failures(u32),
+    /// So many iterations in a row whose agent ended at once and did nothing.
+    NothingDone(u32),
 }
 
 impl WaitReason {
@@ -275,6 +292,10 @@ impl WaitReason {
             Self::Failures(count) => {
                 format!("{} in a row", plural(u64::from(*count), "failure"))
             }
+            Self::NothingDone(count) => format!(
+                "the agent ended at once and did nothing, {} in a row",
+                plural(u64::from(*count), "time")
+            ),
         }
     }
 }

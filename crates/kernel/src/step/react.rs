@@ -14,7 +14,7 @@ use crate::event::{
     Decided, EndedBy, Event, FORMAT, GateEnd, LimitKind, Progress, Record, ReportedLimit, RunFacts,
     StopBy, Verdict, WaitEnd, WaitReason,
 };
-use crate::limits::{failure_wait, limit_wait, shortest_limit_wait};
+use crate::limits::{failure_wait, limit_wait, nothing_wait, shortest_limit_wait};
 use crate::outcome::IterativeExitReason;
 use crate::progress::evidence;
 use crate::state::{IterationSummary, LoopState, Nudge, Pause, Phase, RunInfo};
@@ -207,6 +207,7 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             events.extend(rest);
         }
     }
+    events.extend(nothing_done_wait(state, &events, agents, now));
     events.extend(unkept_budget(state, facts).map(|message| Event::Warning { message }));
     let still = state.progress.iterations_without + 1;
     if progress == Progress::None && is_nudge_due(state, still, agents) {
@@ -217,6 +218,28 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         events.extend(settled(state, told));
     }
     events
+}
+
+/// The wait after iterations whose agents ended at once and did nothing, where neither a number of iterations nor
+/// a stall would ever end the loop.
+fn nothing_done_wait(
+    state: &LoopState,
+    events: &[Event],
+    agents: Agents,
+    now: Timestamp,
+) -> Option<Event> {
+    let config = &state.config;
+    if config.max_iterations.is_some() || config.proof.is_some() || stall_after(state, agents) > 0 {
+        return None;
+    }
+    let after = with_events(state, events, now)?;
+    let in_a_row = after.progress.quick_nothings;
+    let wait = nothing_wait(in_a_row);
+    let goes_on = matches!(plan(&after, agents, now), Action::Start { .. });
+    (goes_on && !wait.is_zero()).then(|| Event::WaitStarted {
+        until: later(now, wait),
+        reason: WaitReason::NothingDone(in_a_row),
+    })
 }
 
 /// What a person has to know who relies on a budget of something that the agent does not tell: told once, by the

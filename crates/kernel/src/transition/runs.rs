@@ -156,6 +156,10 @@ pub(super) fn iteration_finished(
         }
         Progress::Unknown(_) => {}
     }
+    state.progress.quick_nothings = match progress {
+        Progress::None if facts.ended_at_once() => state.progress.quick_nothings + 1,
+        _ => 0,
+    };
     remember_tree(state, after);
     if !gates.is_empty() {
         state.progress.failing_gates = Some(

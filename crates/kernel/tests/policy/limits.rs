@@ -226,3 +226,86 @@ fn nobody_waits_where_a_limit_ends_the_loop() {
     assert_eq!(reason, Reason::MaxIterationsReached);
     assert_eq!(waits(&sim), 1);
 }
+
+#[test]
+fn an_agent_that_does_nothing_is_started_ever_more_slowly() {
+    let nothing = || Turn {
+        moved: false,
+        ..turn(facts())
+    };
+    let endless = || IterativeLoopConfig {
+        max_iterations: None,
+        ..config()
+    };
+    let mut sim = Sim::new(endless());
+    let end = sim.end(|run| match run {
+        1..=13 => nothing(),
+        // It did something: from there on it counts anew.
+        14 => turn(facts()),
+        15..=19 => nothing(),
+        _ => turn(claims()),
+    });
+    assert_eq!(end, Reason::CompletionPromiseDetected);
+    assert_eq!(sim.waits, [1, 2, 4, 8, 16, 32, 60, 60, 60, 1]);
+    let why: Vec<String> = sim
+        .journal
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::WaitStarted { reason, .. } => Some(reason.describe()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        why[0],
+        "the agent ended at once and did nothing, 5 times in a row"
+    );
+    // Work that is quick, that fails, that is paid for or that takes its time is none of it; nor is a loop that
+    // has another end.
+    let slow = RunFacts {
+        duration_ms: 6000,
+        ..facts()
+    };
+    let paid = RunFacts {
+        tokens: Some(Tokens {
+            output: Some(7),
+            ..Tokens::default()
+        }),
+        ..facts()
+    };
+    let limited = |max_iterations, stall_after| IterativeLoopConfig {
+        max_iterations,
+        stall_after,
+        ..config()
+    };
+    let table: [(IterativeLoopConfig, Turn); 5] = [
+        (endless(), turn(facts())),
+        (
+            endless(),
+            Turn {
+                moved: false,
+                ..turn(slow)
+            },
+        ),
+        (
+            endless(),
+            Turn {
+                moved: false,
+                ..turn(paid)
+            },
+        ),
+        (limited(Some(1000), None), nothing()),
+        (limited(None, Some(500)), nothing()),
+    ];
+    for (case, (config, every)) in table.into_iter().enumerate() {
+        let mut sim = Sim::new(config);
+        sim.end(|run| match run {
+            100 => turn(claims()),
+            _ => Turn {
+                facts: every.facts.clone(),
+                gates: vec![],
+                moved: every.moved,
+            },
+        });
+        assert_eq!(sim.waits, [0_i64; 0], "case {case}");
+    }
+}
