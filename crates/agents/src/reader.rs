@@ -277,8 +277,11 @@ impl RunReader {
                     report.limit = limit_in(&error, now, local);
                     report.error = Some(error);
                 } else if failed && report.claim.is_none() && report.abort.is_none() {
-                    report.limit = provider_limit::told(&err, now, local)
-                        .or_else(|| provider_limit::told(&out, now, local));
+                    let told = provider_limit::told_in_output(&err, now, local)
+                        .or_else(|| provider_limit::told_in_output(&out, now, local));
+                    // One that was ended has said no last words.
+                    let gave_up = ended_by == EndedBy::Exit;
+                    report.limit = told.filter(|told| gave_up || told.kind != LimitKind::Network);
                 }
                 report
             }

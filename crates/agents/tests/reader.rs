@@ -162,6 +162,22 @@ fn retrying_a_wrong_login_is_given_up_at_once() {
 }
 
 #[test]
+fn what_the_work_of_a_plain_agent_prints_of_its_own_servers_is_no_limit() {
+    let limit = |text: &str, ended_by| {
+        let mut reader = RunReader::plain(&spec(PromiseMatch::Line), "go");
+        reader.push(Source::Stderr, text.as_bytes(), &mut Vec::new());
+        let report = reader.finish(Some(ExitStatus::Code(1)), ended_by, now(), &TimeZone::UTC);
+        report.limit.map(|limit| limit.kind)
+    };
+    let refused = "Error: connect ECONNREFUSED 127.0.0.1:3000\n";
+    assert_eq!(limit(refused, EndedBy::Exit), None);
+    let network = "Error: getaddrinfo ENOTFOUND api.example.com\n";
+    assert_eq!(limit(network, EndedBy::Exit), Some(LimitKind::Network));
+    // One that was ended has said no last words.
+    assert_eq!(limit(network, EndedBy::Timeout), None);
+}
+
+#[test]
 fn plain_text_meets_a_limit_only_in_a_run_that_failed() {
     let text = b"You've hit your limit \xc2\xb7 resets 5pm (Europe/Vilnius)\n";
     let run = |exit: i32| {

@@ -71,7 +71,7 @@ pub(super) fn kind_of(line: &LimitLine<'_>, after: &str) -> Option<LimitKind> {
 
 /// Drops marks that tools put before their messages, and a log line's time. Bullets and
 /// quotation marks stay: they belong to prose.
-fn undecorated(norm: &str) -> &str {
+pub(super) fn undecorated(norm: &str) -> &str {
     let norm = norm.trim().trim_start_matches([
         '●', '⎿', '✗', '✘', '✖', '×', '❌', '⚠', '\u{fe0f}', '│', '└', '╰', '■', '!', ' ',
     ]);

@@ -11,6 +11,7 @@ mod line;
 mod normalize;
 mod phrases;
 mod when;
+mod whose;
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -74,10 +75,26 @@ pub enum LimitKind {
 /// Prose about limits is not taken for a limit: a line must begin like an error message, or
 /// be such a statement itself. In long text only the last lines count.
 pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
+    told_if(text, now, local, |_, _| true)
+}
+
+/// The same for the output of an agent in plain text, where its tools and the work itself speak as well: what
+/// they say of a server on this machine, or of nobody knows which, is no limit of its provider.
+pub fn told_in_output(text: &str, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
+    told_if(text, now, local, whose::is_the_providers)
+}
+
+fn told_if(
+    text: &str,
+    now: Timestamp,
+    local: &TimeZone,
+    counts: impl Fn(&str, LimitKind) -> bool,
+) -> Option<ReportedLimit> {
     let lines = line::candidates(text);
     let (index, kind) = lines.iter().enumerate().rev().find_map(|(index, found)| {
         let after = lines.get(index + 1).map_or("", |next| next.norm.as_str());
-        line::kind_of(found, after).map(|kind| (index, kind))
+        let kind = line::kind_of(found, after)?;
+        counts(line::undecorated(&found.norm), kind).then_some((index, kind))
     })?;
     let said = &lines[index..lines.len().min(index + 3)];
     let norm: Vec<&str> = said.iter().map(|line| line.norm.as_str()).collect();

@@ -23,6 +23,7 @@ pub(super) struct Phrases {
     goes_on: Vec<String>,
     status_before: Vec<String>,
     pub error_lines: Vec<String>,
+    pub own_lines: Vec<String>,
 }
 
 pub(super) static PHRASES: LazyLock<Phrases> =

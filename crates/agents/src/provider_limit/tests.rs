@@ -399,3 +399,78 @@ fn a_reset_more_than_eight_days_away_is_not_believed_and_that_is_said() {
     assert!(worded.until.is_some());
     assert_eq!(worded.believed(now).until, None);
 }
+
+#[test]
+fn what_plain_text_says_of_other_servers_is_no_limit_of_the_provider() {
+    use LimitKind::*;
+    let table: &[(&str, Option<LimitKind>)] = &[
+        // Tests and tools that ask a server on this machine, or of nobody knows which.
+        ("Error: connect ECONNREFUSED 127.0.0.1:3000", None),
+        ("Error: connect ECONNREFUSED ::1:5432", None),
+        ("Error: connect ECONNREFUSED /run/app.sock", None),
+        (
+            "ConnectionRefusedError: [Errno 111] Connection refused",
+            None,
+        ),
+        ("Error: connection refused", None),
+        ("connection refused", None),
+        ("Error: fetch failed: http://localhost:8080/health", None),
+        ("Error: getaddrinfo ENOTFOUND db.internal", None),
+        ("Error: request timed out (http://192.168.1.7/api)", None),
+        (
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=3000): \
+             Max retries exceeded (Caused by NewConnectionError('[Errno 111] Connection refused'))",
+            None,
+        ),
+        (
+            "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>",
+            None,
+        ),
+        (
+            "Error: GET http://localhost:3000/ 503 Service Unavailable",
+            None,
+        ),
+        ("Error: http://127.0.0.1:3000/me: 401 Unauthorized", None),
+        ("Error: http://app.local:80/ 429 Too Many Requests", None),
+        // A provider.
+        (
+            "API Error: Unable to connect to API (ECONNREFUSED)",
+            Some(Network),
+        ),
+        (
+            "API Error: connect ECONNREFUSED 127.0.0.1:4000",
+            Some(Network),
+        ),
+        (
+            "stream disconnected before completion: error sending request for url (http://localhost:9/v1)",
+            Some(Network),
+        ),
+        (
+            "Error: connect ECONNREFUSED 104.18.7.192:443",
+            Some(Network),
+        ),
+        (
+            "Error: getaddrinfo ENOTFOUND api.anthropic.com",
+            Some(Network),
+        ),
+        (
+            "Failed to connect to api.openai.com port 443: Connection refused",
+            Some(Network),
+        ),
+        ("Error: fetch failed", Some(Network)),
+        (
+            "openai.APIConnectionError: Connection error.",
+            Some(Network),
+        ),
+        ("Error: 429 Too Many Requests", Some(Rate)),
+        (
+            "You've hit your limit · resets 5pm (Europe/Vilnius)",
+            Some(Usage),
+        ),
+        ("Error: 401 Unauthorized", Some(Login)),
+    ];
+    for (text, kind) in table {
+        let told = told_in_output(text, at(NOW), &zone("Europe/Berlin"));
+        assert_eq!(told.map(|told| told.kind), *kind, "{text}");
+    }
+}
