@@ -8,7 +8,7 @@ pub mod demo;
 mod doctor;
 mod engine;
 mod gui;
-mod init;
+pub mod init;
 mod install;
 pub mod loops;
 mod man;

@@ -9,6 +9,7 @@ use descartes_store::config::{Setting, Source};
 use descartes_store::safe_open;
 
 use super::command_context::CommandContext;
+use crate::commands::init::is_untouched_prompt;
 use crate::error::CliError;
 
 /// Stands for standard input.
@@ -24,16 +25,28 @@ pub struct Task {
 }
 
 impl Task {
-    fn of(prompt: String) -> Self {
-        Self { prompt, file: None }
+    fn of(prompt: String) -> Result<Self, CliError> {
+        refuse_template(&prompt, "the prompt")?;
+        Ok(Self { prompt, file: None })
+    }
+}
+
+/// An agent that is given the template of `init` makes up a task of its own.
+fn refuse_template(text: &str, name: &str) -> Result<(), CliError> {
+    match is_untouched_prompt(text) {
+        true => Err(CliError::refused(
+            format!("{name} is still the template that `descartes init` wrote: it tells no task"),
+            "write what should be done below its heading `# Task`, then start again",
+        )),
+        false => Ok(()),
     }
 }
 
 /// Takes `--prompt`, else the file; `folder` is what the file's path is relative to.
 pub fn task(prompt: Option<&str>, file: Option<&Path>, folder: &Path) -> Result<Task, CliError> {
     match (prompt, file) {
-        (Some(prompt), _) => Ok(Task::of(prompt.to_owned())),
-        (None, Some(file)) if file.as_os_str() == STDIN => Ok(Task::of(from_stdin()?)),
+        (Some(prompt), _) => Task::of(prompt.to_owned()),
+        (None, Some(file)) if file.as_os_str() == STDIN => Task::of(from_stdin()?),
         (None, Some(file)) => {
             let file = folder.join(file);
             read_text("the prompt file", &file).and_then(|text| check(&text, &file))?;
@@ -90,6 +103,7 @@ fn check(text: &str, file: &Path) -> Result<(), CliError> {
             "write the task in it, or pass it with --prompt",
         ));
     }
+    refuse_template(text, &file.display().to_string())?;
     Ok(check_prompt(text)?)
 }
 

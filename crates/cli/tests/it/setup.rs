@@ -62,17 +62,29 @@ fn what_demo_and_init_tell_to_type_next_starts_a_loop() {
         .lines()
         .find(|line| line.contains("loop start"))
         .unwrap();
-    let typed = hint.replace("--verify '…'", "--verify 'true'");
-    let words = shell_words::split(&typed).unwrap();
-    let run = world.run(world.descartes(&words[1..]));
-    run.assert_code(0);
-    let world = World::new();
-    fake_claude(&world);
+    let of_demo = shell_words::split(hint).unwrap();
     world.write("Makefile", "test:\n\ttrue\n");
     let told = descartes(&world, &["init"]).stdout();
     let (_, hint) = told.rsplit_once("descartes ").unwrap();
     let words: Vec<&str> = hint.split_whitespace().collect();
+    // Nobody has said yet what should be done.
+    for more in [&[][..], &["--dry-run"], &["--prompt-file", "PROMPT.md"]] {
+        let early = descartes(&world, &[&words, more].concat());
+        early.assert_code(65);
+        assert!(
+            early.stderr().contains("still the template") && early.stderr().contains("`# Task`"),
+            "{early}"
+        );
+    }
+    let text = world.read("PROMPT.md");
+    let (_, how) = text.split_once("# How to work").unwrap();
+    world.write(
+        "PROMPT.md",
+        format!("# Task\n\nSay hello.\n\n# How to work{how}"),
+    );
     descartes(&world, &words).assert_code(0);
+    let again = [&of_demo[1..], &["--force".to_owned()]].concat();
+    world.run(world.descartes(&again)).assert_code(0);
     // What init grants is for agents that can be granted something; others run as they did.
     let run = start(&world, "promise", &["-s", "other.json"]);
     run.assert_code(0);

@@ -95,7 +95,7 @@ fn closing(dir: &Path, printer: &Printer) -> String {
     let strong = |text: &str| printer.out.text(Tone::Strong, text);
     format!(
         "\n{}\n  cd {}\n  descartes loop history\n  descartes loop logs 1\n  descartes loop diff 2\n\n{}\n  \
-         descartes init\n  descartes loop start --command claude --permissions edit --prompt '…' --verify '…'",
+         descartes init\n  (write the task in PROMPT.md)\n  descartes loop start --command claude",
         strong("Everything is kept. Look around:"),
         shell_words::quote(&dir.display().to_string()),
         strong("Then, in your own project:")

@@ -35,27 +35,41 @@ pub fn all(project: &Project) -> Vec<NewFile> {
     ]
 }
 
+/// PROMPT.md, before and behind the line that names the project's own check.
+const PROMPT: (&str, &str) = (
+    "# Task\n\n\
+     Describe here what should be done, and how to tell that it is done. For example:\n\n\
+     - the behaviour you want, with an example of input and output\n\
+     - what must not change\n\n\
+     # How to work\n\n\
+     - Read AGENTS.md and the files in specs/ first.\n\
+     - Take one step at a time. Your work persists in the files from iteration to iteration.\n\
+     - ",
+    "\n\n\
+     When everything is done, print this on a line of its own:\n\n\
+     <promise>COMPLETE</promise>\n\n\
+     If it cannot be done, say why, then print:\n\n\
+     <promise>BLOCKED</promise>\n",
+);
+
 fn prompt(project: &Project) -> String {
     let check = match project.gates.first() {
         Some(gate) => {
-            format!("Before you say that you are done, run `{gate}` and make sure it passes.\n")
+            format!("Before you say that you are done, run `{gate}` and make sure it passes.")
         }
-        None => "Before you say that you are done, check that it works.\n".to_owned(),
+        None => "Before you say that you are done, check that it works.".to_owned(),
     };
-    format!(
-        "# Task\n\n\
-         Describe here what should be done, and how to tell that it is done. For example:\n\n\
-         - the behaviour you want, with an example of input and output\n\
-         - what must not change\n\n\
-         # How to work\n\n\
-         - Read AGENTS.md and the files in specs/ first.\n\
-         - Take one step at a time. Your work persists in the files from iteration to iteration.\n\
-         - {check}\n\
-         When everything is done, print this on a line of its own:\n\n\
-         <promise>COMPLETE</promise>\n\n\
-         If it cannot be done, say why, then print:\n\n\
-         <promise>BLOCKED</promise>\n"
-    )
+    let (before, behind) = PROMPT;
+    format!("{before}{check}{behind}")
+}
+
+/// Whether a prompt is PROMPT.md as it was written: nobody has said yet what should be done.
+pub fn is_untouched_prompt(text: &str) -> bool {
+    let text = text.replace("\r\n", "\n");
+    let (before, behind) = PROMPT;
+    let check = text.trim().strip_prefix(before);
+    let check = check.and_then(|rest| rest.strip_suffix(behind.trim_end()));
+    check.is_some_and(|check| !check.contains('\n'))
 }
 
 fn agents(project: &Project) -> String {

@@ -18,6 +18,8 @@ use crate::style::Tone;
 use crate::trust;
 use crate::within::refuse_from_within;
 
+pub use self::files::is_untouched_prompt;
+
 pub fn run(args: &InitArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let dir = ctx.absolute(&args.dir);
     if !dir.is_dir() {
