@@ -233,6 +233,23 @@ fn a_new_time_limit_ends_the_run_under_way() {
 }
 
 #[test]
+fn a_note_for_an_agent_that_is_given_no_prompt_is_refused() {
+    let world = World::new();
+    background(&world, PATIENT, &["--prompt-mode", "none"]);
+    at_iteration(&world, 1);
+    let refused = |world: &World| {
+        let run = verb(world, &["say", "use jiff"]);
+        run.assert_code(65);
+        assert!(run.stderr().contains("--prompt-mode none"), "{run}");
+        assert!(run.stderr().contains("\nhint: "), "{run}");
+    };
+    refused(&world);
+    verb(&world, &["cancel", "--now"]).assert_code(0);
+    refused(&world);
+    assert!(state(&world)["changes"].is_null());
+}
+
+#[test]
 fn what_cannot_be_set_is_refused_with_its_reason() {
     let world = World::new();
     background(&world, PATIENT, &[]);

@@ -8,7 +8,7 @@ use super::judge::judge;
 use super::{
     Action, Agents, ClosingFacts, Input, all_away_until, left_in_gates, plan, stall_after,
 };
-use crate::config::{ConfigError, check_prompt};
+use crate::config::{ConfigError, PromptMode, check_prompt};
 use crate::control::{Command, CommandId, Grace};
 use crate::event::{
     Decided, EndedBy, Event, FORMAT, GateEnd, LimitKind, Progress, Record, ReportedLimit, RunFacts,
@@ -413,6 +413,16 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
             hint: "write something, for example: descartes loop say \"use the new parser\""
                 .to_owned(),
         }),
+        Command::Say { .. } if state.config.backend.prompt_mode == Some(PromptMode::None) => {
+            Some(ConfigError {
+                message:
+                    "a note cannot reach the agent: it is given no prompt (--prompt-mode none)"
+                        .to_owned(),
+                hint:
+                    "write it where the agent looks, or resume the loop with another --prompt-mode"
+                        .to_owned(),
+            })
+        }
         Command::Say { text } => check_prompt(text).err(),
         Command::Set { change } if change.trust_marks.is_some() => Some(ConfigError {
             message: "tasks marked by others can only be accepted by a resume".to_owned(),

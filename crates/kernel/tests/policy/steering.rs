@@ -1,12 +1,14 @@
 //! What people ask of a loop while it runs.
 
 use descartes_kernel::config::ConfigChange;
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::config::{IterativeLoopConfig, PromptMode};
 use descartes_kernel::control::Command;
 use descartes_kernel::control::Grace;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{Action, EndRun, Input, end_run, plan, settled_by_end, standstill};
+use descartes_kernel::step::{
+    Action, EndRun, Input, end_run, plan, refusal, settled_by_end, standstill,
+};
 
 use crate::world::*;
 
@@ -136,6 +138,29 @@ fn gates_that_are_replaced_before_the_resume_judge_the_claim_that_was_left() {
     let next = plan(&sim.state, sim.agents, sim.now);
     let command = "c".to_owned();
     assert_eq!(next, Action::Gate { index: 0, command });
+}
+
+#[test]
+fn a_note_that_no_prompt_can_carry_is_refused() {
+    let say = Command::Say {
+        text: "use jiff".into(),
+    };
+    for (mode, is_refused) in [
+        (None, false),
+        (Some(PromptMode::Stdin), false),
+        (Some(PromptMode::None), true),
+    ] {
+        let mut config = config();
+        config.backend.prompt_mode = mode;
+        let mut sim = Sim::new(config);
+        let refused = refusal(&sim.state, &say);
+        assert_eq!(refused.is_some(), is_refused, "{mode:?}: {refused:?}");
+        assert_eq!(refusal(&sim.state, &Command::Pause), None);
+        sim.append(Event::LoopFinished {
+            reason: Reason::UserCancelled,
+        });
+        assert_eq!(refusal(&sim.state, &say), refused);
+    }
 }
 
 #[test]
