@@ -23,8 +23,8 @@ use descartes_plans::graph::Proof;
 pub(crate) use judge::NOTHING_DONE;
 pub use left_work::{LeftChanges, LeftTrees, LeftWork, left_trees};
 pub use react::{
-    EndRun, before_start, command_stopped, end_run, finish, give_up, leave, react, refusal,
-    settled_by_attempt, settled_by_end,
+    EndRun, before_start, budget_unkept_by_task, command_stopped, end_run, finish, give_up, leave,
+    react, refusal, settled_by_attempt, settled_by_end,
 };
 pub use unfinished::{
     LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,

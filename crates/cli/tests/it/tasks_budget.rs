@@ -108,6 +108,27 @@ fn an_agent_that_tells_its_cost_at_the_end_ends_the_others_and_its_work_is_kept(
 }
 
 #[test]
+fn a_budget_that_no_agent_tells_anything_about_is_warned_of_once() {
+    let world = project(3);
+    // A result without figures.
+    let script = format!(
+        "write work-${{DESCARTES_TASK_ID}} x\n{}",
+        r#"print {"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"<promise>COMPLETE</promise>","session_id":"s","permission_denials":[]}"#
+    );
+    let flags = ["--max-cost", "9", "--verify", "true"];
+    let ended = start(&world, &script, &[&CLAUDE[..], &flags].concat());
+    ended.assert_code(0);
+    let warnings = of_kind(&world, "warning");
+    let told = warnings.iter().filter_map(|one| one["message"].as_str());
+    let told: Vec<&str> = told.filter(|words| words.contains("--max-cost")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("the agent of task 1 told no cost"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_loop_that_is_done_when_its_budget_is_reached_is_done() {
     let world = project(1);
     let script = format!(

@@ -5,7 +5,7 @@ use descartes_kernel::fact;
 use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::state::Spent;
-use descartes_kernel::step::settled_by_attempt;
+use descartes_kernel::step::{budget_unkept_by_task, settled_by_attempt};
 use descartes_kernel::tasks::{AttemptTrouble, EndedAttempt};
 use descartes_plans::graph::TaskId;
 
@@ -49,6 +49,8 @@ impl Runner<'_> {
             let wall_ms = self.take_time() + unseen;
             let delivers = run.had_prompt
                 && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
+            let unkept = budget_unkept_by_task(&self.d.state, &work, &run.summary);
+            self.d.append_all(unkept)?;
             self.d.append(fact::task_run(
                 work.as_str().into(),
                 run.loop_id,

@@ -8,7 +8,7 @@ use super::judge::judge;
 use super::{
     Action, Agents, ClosingFacts, Input, all_away_until, left_in_gates, plan, stall_after,
 };
-use crate::config::{ConfigError, PromptMode, check_prompt};
+use crate::config::{ConfigError, IterativeLoopConfig, PromptMode, check_prompt};
 use crate::control::{Command, CommandId, Grace};
 use crate::event::{
     Decided, EndedBy, Event, FORMAT, GateEnd, LimitKind, Progress, Record, ReportedLimit, RunFacts,
@@ -246,25 +246,57 @@ fn nothing_done_wait(
 /// first run that ended well.
 fn unkept_budget(state: &LoopState, facts: &RunFacts) -> Option<String> {
     let config = &state.config;
-    let ended_well = |summary: &IterationSummary| {
-        let verdict = summary.verdict.as_ref();
-        verdict.is_some_and(|verdict| !matches!(verdict, Verdict::Failed(_) | Verdict::Stopped))
-    };
     // Every loop of a task would say the same.
     if config.proof.is_some() || facts.failure().is_some() || state.summaries.iter().any(ended_well)
     {
         return None;
     }
     let tokens = facts.tokens.and_then(|tokens| tokens.total());
-    let (flag, what) = match () {
-        () if config.max_cost_usd.is_some() && facts.cost.is_none() => ("--max-cost", "cost"),
-        () if config.max_tokens.is_some() && tokens.is_none() => ("--max-tokens", "tokens"),
-        () => return None,
-    };
+    let (flag, what) = untold(config, facts.cost.is_some(), tokens.is_some())?;
     Some(format!(
         "the agent told no {what}: {flag} cannot end this loop as long as it does not; \
          --max-duration and --max-iterations do"
     ))
+}
+
+/// The same in a task loop, whose tasks may have agents of their own: told once, by the first run of any of them
+/// that ended well. To be asked before that run is counted.
+pub fn budget_unkept_by_task(
+    state: &LoopState,
+    task: &str,
+    run: &IterationSummary,
+) -> Option<Decided> {
+    let untold_by = |run: &IterationSummary| {
+        untold(&state.config, run.cost_usd.is_some(), run.tokens.is_some())
+            .filter(|_| ended_well(run))
+    };
+    let (flag, what) = untold_by(run)?;
+    if state.summaries.iter().any(|run| untold_by(run).is_some()) {
+        return None;
+    }
+    let message = format!(
+        "the agent of task {task} told no {what}: what it uses does not count for {flag}; \
+         --max-duration and --max-iterations end this loop all the same"
+    );
+    Some(Decided::new(Event::Warning { message }))
+}
+
+fn ended_well(run: &IterationSummary) -> bool {
+    let verdict = run.verdict.as_ref();
+    verdict.is_some_and(|verdict| !matches!(verdict, Verdict::Failed(_) | Verdict::Stopped))
+}
+
+/// The first budget that a run which tells this cannot use up.
+fn untold(
+    config: &IterativeLoopConfig,
+    tells_cost: bool,
+    tells_tokens: bool,
+) -> Option<(&'static str, &'static str)> {
+    match () {
+        () if config.max_cost_usd.is_some() && !tells_cost => Some(("--max-cost", "cost")),
+        () if config.max_tokens.is_some() && !tells_tokens => Some(("--max-tokens", "tokens")),
+        () => None,
+    }
 }
 
 fn is_nudge_due(state: &LoopState, still: u32, agents: Agents) -> bool {

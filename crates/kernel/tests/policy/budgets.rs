@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use descartes_kernel::budget::{Left, left, reached, time_left_to_close, time_reached, with_time};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{Cost, Event, RunFacts, Tokens};
+use descartes_kernel::event::{Cost, Event, RunFacts, Tokens, Verdict};
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::state::Spent;
-use descartes_kernel::step::Input;
+use descartes_kernel::state::{IterationSummary, LoopState, Spent};
+use descartes_kernel::step::{Input, budget_unkept_by_task};
 use descartes_text::units::Secs;
 
 use crate::world::*;
@@ -159,4 +159,40 @@ fn a_budget_that_the_agent_does_not_tell_anything_about_is_warned_of_once() {
             assert!(warnings[0].contains(flag), "{warnings:?}");
         }
     }
+}
+
+#[test]
+fn a_task_loop_is_warned_once_of_a_budget_that_an_agent_of_its_tasks_does_not_tell_about() {
+    let run = |verdict, cost_usd, tokens| IterationSummary {
+        verdict: Some(verdict),
+        cost_usd,
+        tokens,
+        ..IterationSummary::default()
+    };
+    let told = |state: &LoopState, run: &IterationSummary| {
+        budget_unkept_by_task(state, "7", run).map(|event| match event.into() {
+            Event::Warning { message } => message,
+            other => panic!("{other:?}"),
+        })
+    };
+    let mut sim = Sim::new(limits());
+    let silent = run(Verdict::Promise, None, None);
+    let failed = run(Verdict::Failed("x".into()), None, None);
+    let full = run(Verdict::Promise, Some(0.1), Some(10));
+    for quiet in [&failed, &full] {
+        assert_eq!(told(&sim.state, quiet), None);
+        sim.state.summaries.push_back(quiet.clone());
+    }
+    let words = told(&sim.state, &silent).unwrap();
+    assert!(
+        words.contains("task 7") && words.contains("--max-cost"),
+        "{words}"
+    );
+    let cheap = run(Verdict::Worked, Some(0.1), None);
+    assert!(told(&sim.state, &cheap).unwrap().contains("--max-tokens"));
+    sim.state.summaries.push_back(silent.clone());
+    assert_eq!(told(&sim.state, &silent), None);
+    // Nobody asked for a budget.
+    let free = Sim::new(config());
+    assert_eq!(told(&free.state, &silent), None);
 }
