@@ -288,6 +288,9 @@ pub struct ProgressState {
     /// The work tree's hashes after the last iterations: one that comes back is no progress.
     #[serde(default, rename = "trees")]
     pub recent_tree_hashes: VecDeque<String>,
+    /// Whether an iteration changed a file or made a commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub touched: bool,
     /// The work tree's hash before the first run of which it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_tree: Option<String>,
@@ -421,6 +424,26 @@ impl LoopState {
             } => Some((&open.run, &open.facts, &open.gates)),
             _ => None,
         }
+    }
+
+    /// Whether it is done by its gates, and no file of the work tree is another than before it, as far as that was
+    /// measured: then they say nothing about its work.
+    pub fn is_proven_untouched(&self) -> bool {
+        let by_gates = match self.exit_reason() {
+            IterativeExitReason::CompletionPromiseDetected => !self.config.verify.is_empty(),
+            IterativeExitReason::GatesPassed => true,
+            _ => false,
+        };
+        let first = self.progress.first_tree.as_ref();
+        let last = self
+            .tree_after
+            .as_ref()
+            .and_then(|after| after.tree.as_ref());
+        by_gates
+            && self.tasks.is_none()
+            && !self.progress.touched
+            && first.is_some()
+            && first == last
     }
 
     /// The iteration that a person's stop left to be judged by a resume.

@@ -18,7 +18,7 @@ pub use self::attempts::{Evidence, TaskEnd, attempt_end, merge_end};
 pub use self::head::{Head, short_progress};
 pub use self::history::{Column, GateRow, History, HistoryRow};
 pub use self::lanes::TaskLanes;
-pub use self::status_block::{status_block, unjudged};
+pub use self::status_block::{status_block, unjudged, untouched};
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::tasks::{
     TaskRow, WaveRow, active_tasks, blocked_tasks, marked_tasks, queue_lengths, task_rows,

@@ -6,7 +6,7 @@ use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
-use descartes_views::view::{GateRow, blocked_tasks, marked_tasks, unjudged};
+use descartes_views::view::{GateRow, blocked_tasks, marked_tasks, unjudged, untouched};
 
 use super::width::one_line;
 use super::words;
@@ -59,6 +59,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         ("gate file", one_line(&words))
     }));
     rows.extend(tasks(state));
+    rows.extend(untouched(state).map(|words| ("note", words.to_owned())));
     rows.extend(unjudged(state).map(|words| ("not judged", words)));
     rows.push(("iterations", format!("{}{limit}", end.iterations)));
     rows.push(("time", words::millis(state.spent.ms)));

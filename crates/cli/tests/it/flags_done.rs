@@ -2,7 +2,7 @@
 
 use descartes_testkit::World;
 
-use crate::common::{CLAIMS, events, start, state};
+use crate::common::{CLAIMS, descartes, events, start, state};
 
 #[test]
 fn verify_is_a_gate_that_decides() {
@@ -138,5 +138,22 @@ fn a_promise_that_ordinary_output_may_contain_is_warned_about_unless_it_is_tagge
         let run = start(&world, &script, &flags);
         let told = run.stderr().contains("is a common word");
         assert_eq!(told, warned, "{promise} {mode}: {}", run.stderr());
+    }
+}
+
+#[test]
+fn a_proof_of_nothing_that_was_changed_says_so() {
+    for (script, is_told) in [("promise", true), ("write out.txt x ;; promise", false)] {
+        let world = World::new();
+        world.git_init();
+        let ended = start(&world, script, &["--verify", "true"]);
+        ended.assert_code(0);
+        let status = descartes(&world, &["loop", "status"]).stdout();
+        let report = descartes(&world, &["report", "--output", "-"]).stdout();
+        let ending = ended.stdout() + &ended.stderr();
+        for text in [ending, status, report] {
+            let words = "no file was changed in this loop";
+            assert_eq!(text.contains(words), is_told, "{script}: {text}");
+        }
     }
 }

@@ -160,6 +160,7 @@ pub(super) fn iteration_finished(
         Progress::None if facts.ended_at_once() => state.progress.quick_nothings + 1,
         _ => 0,
     };
+    state.progress.touched |= run.before.head != after.head || run.before.tree != after.tree;
     remember_tree(state, after);
     if !gates.is_empty() {
         state.progress.failing_gates = Some(

@@ -230,3 +230,36 @@ fn a_claim_whose_gates_a_stop_kept_from_running_is_neither_refused_nor_lost() {
     assert_eq!(sim.state.verdict, None);
     assert!(sim.state.unjudged().is_some());
 }
+
+#[test]
+fn a_proof_of_files_that_nobody_changed_is_told_from_one_of_work() {
+    let gated = IterativeLoopConfig {
+        verify: vec!["a".into()],
+        ..config()
+    };
+    let alone = IterativeLoopConfig {
+        completion_promise: None,
+        ..gated.clone()
+    };
+    // What each iteration changes; the last one is done.
+    for (config, moves, untouched) in [
+        (&gated, &[false][..], true),
+        (&gated, &[false, false], true),
+        (&gated, &[true], false),
+        (&gated, &[true, false], false),
+        (&alone, &[false], true),
+        (&alone, &[true], false),
+        // Nothing is proven there.
+        (&super::world::config(), &[false], false),
+    ] {
+        let mut sim = Sim::new(config.clone());
+        let last = moves.len() as u64;
+        let end = sim.end(|run| Turn {
+            moved: moves[run as usize - 1],
+            gates: vec![i32::from(run < last)],
+            ..turn(if run < last { facts() } else { claims() })
+        });
+        assert!(end.is_success(), "{moves:?}: {end:?}");
+        assert_eq!(sim.state.is_proven_untouched(), untouched, "{moves:?}");
+    }
+}

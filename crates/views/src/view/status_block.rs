@@ -143,6 +143,9 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
         });
         block.add("Last gates", gates.collect::<Vec<_>>().join(", "));
     }
+    if let Some(words) = untouched(state) {
+        block.add("Proof", words);
+    }
     block.add("Sandbox", state.sandbox_label());
     for denied in &state.denied {
         block.add("Denied", denied.describe());
@@ -163,6 +166,12 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
             format!("{failure} ({} in a row)", state.agents.failures),
         );
     }
+}
+
+/// What a proof is worth where there was nothing to prove.
+pub fn untouched(state: &LoopState) -> Option<&'static str> {
+    let words = "no file was changed in this loop (ignored files aside)";
+    state.is_proven_untouched().then_some(words)
 }
 
 /// The iteration that a person's stop left before its gates decided.

@@ -5,7 +5,9 @@ use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
 use descartes_views::picture::{Clock, style_sheet};
-use descartes_views::view::{GateRow, Head, HistoryRow, Status, WaitRow, show_cost, show_tokens};
+use descartes_views::view::{
+    GateRow, Head, HistoryRow, Status, WaitRow, show_cost, show_tokens, untouched,
+};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, PreEscaped, Render, html};
@@ -203,6 +205,7 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> Markup {
             }
             None => { p.muted { "No gate has run yet." } "\n" }
         }
+        @if let Some(words) = untouched(state) { p { "Note: " (words) "." } "\n" }
         @for change in &state.changes {
             p { "Changed while it ran: " (text(&format!("{}: {}", whole_seconds(change.at), change.describe()))) } "\n"
         }
