@@ -122,6 +122,19 @@ pub fn time_left_to_close(state: &LoopState) -> Option<Duration> {
     left(&state.config, &spent).time
 }
 
+/// What is left of the time to bring proven work together, after so much of it. Such work lands although the
+/// budget is used up, as a gate under way is finished: it may take as long as its gates may.
+pub fn time_left_to_land(
+    config: &IterativeLoopConfig,
+    spent: &Spent,
+    busy: Duration,
+) -> Option<Duration> {
+    let left = left(config, &with_time(spent, busy)).time?;
+    let gates = u32::try_from(config.verify.len().max(1)).unwrap_or(u32::MAX);
+    let bound = config.verify_timeout_secs.0.saturating_mul(gates);
+    Some(left.max(bound.saturating_sub(busy)))
+}
+
 /// What was spent, and time that is in no record yet.
 pub fn with_time(spent: &Spent, more: Duration) -> Spent {
     let ms = u64::try_from(more.as_millis()).unwrap_or(u64::MAX);

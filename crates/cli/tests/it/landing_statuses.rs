@@ -439,7 +439,14 @@ fn the_time_budget_ends_landings_and_hooks_too() {
         };
         let began = std::time::Instant::now();
         // Long enough for the agent to finish before, however busy the machine is.
-        let flags = ["--verify", &gate, "--max-duration", "15s"];
+        let flags = [
+            "--verify",
+            &gate,
+            "--verify-timeout",
+            "20s",
+            "--max-duration",
+            "15s",
+        ];
         let done = with_agent(&world, "echo x > work", &flags);
         done.assert_code(3);
         assert!(began.elapsed() < Duration::from_secs(120), "{done}");

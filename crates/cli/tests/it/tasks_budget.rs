@@ -107,6 +107,22 @@ fn an_agent_that_tells_its_cost_at_the_end_ends_the_others_and_its_work_is_kept(
     }
 }
 
+/// The time is over while the gates of the first task run; they are finished, and run once more before it lands.
+#[test]
+fn what_is_claimed_when_the_time_is_over_lands_before_the_loop_ends() {
+    let world = scud_project(graph(
+        "1 | A | P | 1 | H\n2 | B | P | 1 | H",
+        "\n@edges\n2 -> 1\n",
+    ));
+    let script = "write work-${DESCARTES_TASK_ID} x ;; promise";
+    let flags = ["--verify", "sleep 6", "--max-duration", "5s"];
+    let ended = start(&world, script, &flags);
+    ended.assert_code(3);
+    assert_eq!(of_kind(&world, "task_run").len(), 1, "{ended}");
+    assert!(world.has("work-1"), "{ended}");
+    assert_eq!(crate::task_common::statuses(&world), "DP", "{ended}");
+}
+
 #[test]
 fn a_budget_that_no_agent_tells_anything_about_is_warned_of_once() {
     let world = project(3);

@@ -505,14 +505,15 @@ impl<'d> Runner<'d> {
         let busy = self.busy_landing()?;
         // Once it is told, only the end is waited for.
         let state = (!self.early.is_decided()).then_some(&self.d.state)?;
-        budget::left(&state.config, &budget::with_time(&state.spent, busy)).time
+        budget::time_left_to_land(&state.config, &state.spent, busy)
     }
 
     fn mind_time_to_land(&mut self) {
         let Some(busy) = self.busy_landing() else {
             return;
         };
-        if self.is_time_up(busy).is_some() {
+        let is_over = self.time_to_land().is_some_and(|left| left.is_zero());
+        if is_over && self.is_time_up(busy).is_some() {
             self.stop_all();
             // A used-up budget lets merges finish; here it is they that take too long.
             self.inputs.push_back(Input::Cancel);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use descartes_kernel::budget::{Left, left, reached, time_left_to_close, time_reached, with_time};
+use descartes_kernel::budget::{
+    Left, left, reached, time_left_to_close, time_left_to_land, time_reached, with_time,
+};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Cost, Event, RunFacts, Tokens, Verdict};
 use descartes_kernel::outcome::Budget;
@@ -195,4 +197,32 @@ fn a_task_loop_is_warned_once_of_a_budget_that_an_agent_of_its_tasks_does_not_te
     // Nobody asked for a budget.
     let free = Sim::new(config());
     assert_eq!(told(&free.state, &silent), None);
+}
+
+#[test]
+fn proven_work_lands_in_the_time_of_its_gates_whatever_is_left() {
+    let secs = Duration::from_secs;
+    let config = |gates: usize| IterativeLoopConfig {
+        verify: vec!["true".into(); gates],
+        verify_timeout_secs: Secs::new(20),
+        ..limits()
+    };
+    // Gates, what is spent, how long it has taken, what is left.
+    for (gates, ms, busy, left) in [
+        (1, 0, 0, 60),
+        (1, 30_000, 5, 25),
+        (1, 50_000, 5, 15),
+        (1, 60_000, 5, 15),
+        (1, 90_000, 20, 0),
+        (3, 60_000, 20, 40),
+        (0, 60_000, 20, 0),
+    ] {
+        let got = time_left_to_land(&config(gates), &spent(ms, None, None), secs(busy));
+        assert_eq!(got, Some(secs(left)), "{gates} {ms} {busy}");
+    }
+    let free = IterativeLoopConfig::default();
+    assert_eq!(
+        time_left_to_land(&free, &spent(1, None, None), secs(9)),
+        None
+    );
 }
