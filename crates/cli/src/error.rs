@@ -296,10 +296,8 @@ fn meant(error: &clap::Error, command: &str) -> Option<String> {
             Some(format!("did you mean: descartes loop {verb}"))
         }
         (ErrorKind::UnknownArgument, "descartes loop start") => {
-            let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
-            Some(format!(
-                "put the task in quotes: descartes loop start --prompt \"{word} …\""
-            ))
+            context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            Some("put the whole task in quotes, behind --prompt".to_owned())
         }
         _ => None,
     }

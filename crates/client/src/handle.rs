@@ -132,7 +132,7 @@ impl LoopHandle {
         let parent = self.parent().unwrap_or("the task loop");
         Err(ClientError::refused(
             format!("this is a copy of a loop on {worker}, which is not running"),
-            format!("tell its task loop instead, e.g.: descartes loop say \"…\" {parent}"),
+            format!("tell its task loop instead: {parent}"),
         ))
     }
 

@@ -601,9 +601,8 @@ impl ConfigChange {
             false => Ok(()),
             true => Err(ConfigError {
                 message: "a task loop has no prompt of its own to change".to_owned(),
-                hint:
-                    "send a note to all agents with: descartes loop say TEXT; or edit the task file"
-                        .to_owned(),
+                hint: "send a note to all agents with `descartes loop say`, or edit the task file"
+                    .to_owned(),
             }),
         }
     }

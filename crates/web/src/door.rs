@@ -229,7 +229,7 @@ async fn denied(app: &WebState, denial: RefusedRequest, head: &Parts) -> Respons
         RefusedRequest::WrongHost => (
             StatusCode::MISDIRECTED_REQUEST,
             "the Host header names another server",
-            "use the printed address; behind a proxy: descartes serve --host NAME",
+            "use the printed address; behind a proxy, start `descartes serve` with the proxy's name behind --host",
         ),
         RefusedRequest::WrongOrigin => (
             StatusCode::FORBIDDEN,

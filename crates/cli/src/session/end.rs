@@ -36,7 +36,7 @@ impl LoopOver {
         let sentence = self.reason.sentence();
         let Some(flags) = &self.resume_flags else {
             printer.talk(&format!("the loop is already done: {sentence}"));
-            printer.hint("start another with: descartes loop start --prompt \"…\"");
+            printer.hint("start another with `descartes loop start` and its task behind --prompt");
             return 0;
         };
         printer.talk(&format!("the loop is at its limit: {sentence}"));

@@ -222,9 +222,11 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
             next.push(logs);
             next
         }
-        Reason::Stalled { .. } | Reason::AgentBlocked { .. } => {
-            vec![named.command("resume", "--prompt '…'"), logs]
-        }
+        Reason::Stalled { .. } | Reason::AgentBlocked { .. } => vec![
+            named.command("resume", ""),
+            "(a clearer task goes behind --prompt)".to_owned(),
+            logs,
+        ],
         _ => vec![named.command("resume", ""), logs],
     }
 }
@@ -369,6 +371,8 @@ mod tests {
         ] {
             let ended = end(reason);
             let typed = super::next(&ended, &state, &named);
+            // Whoever types it as it stands means it.
+            assert!(!typed.iter().any(|line| line.contains('…')), "{typed:?}");
             let got = lines(&ended, &state, &typed, Paint::Plain);
             assert!(got[0].contains(head), "{got:?}");
             assert!(got.iter().any(|line| line.contains(next)), "{got:?}");

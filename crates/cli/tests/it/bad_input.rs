@@ -29,7 +29,10 @@ fn what_newcomers_type_is_answered_with_what_they_mean() {
         (&["start", "-p", "x"][..], "descartes loop start"),
         (&["run"], "descartes loop start"),
         (&["status"], "descartes loop status"),
-        (&["loop", "start", "fix", "it"], "--prompt \"fix …\""),
+        (
+            &["loop", "start", "fix", "it"],
+            "put the whole task in quotes, behind --prompt",
+        ),
         (&["loop", "start"], "descartes init"),
         (&["loop", "start", "-p", "x", "--max-duration", "0"], "30m"),
     ] {

@@ -160,7 +160,7 @@ fn a_running_a_killed_and_a_damaged_loop_are_told_as_far_as_they_can_be_read() {
         page.contains("<span class=\"pill work\">Running</span>"),
         "{page}"
     );
-    assert!(page.contains("descartes loop say"), "{page}");
+    assert!(page.contains("descartes loop cancel"), "{page}");
     world.write("go-1", "");
     eventually("iteration 2", SOON, || {
         world.read("seen").lines().count() >= 2

@@ -478,7 +478,8 @@ fn a_done_loop_takes_no_more_orders() {
         run.assert_code(65);
         assert!(run.stderr().contains("the loop is done"), "{run}");
         assert!(
-            run.stderr().contains("descartes loop start --prompt"),
+            run.stderr()
+                .contains("start another with `descartes loop start`"),
             "{run}"
         );
     }

@@ -203,6 +203,6 @@ fn is_done(reason: &IterativeExitReason) -> ClientError {
             "the loop is done ({}): it will not run again",
             reason.sentence()
         ),
-        "start another: descartes loop start --prompt \"…\"",
+        "start another with `descartes loop start` and its task behind --prompt",
     )
 }

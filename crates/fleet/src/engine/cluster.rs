@@ -64,7 +64,7 @@ pub fn check_cluster(cluster: &ClusterSetup, own: &str) -> Result<(), EngineFail
             "this machine is reached as `{own}`, which is none of its cluster: {}",
             hosts.into_iter().collect::<Vec<_>>().join(", ")
         ))
-        .hint("say which it is: descartes engine start --host NAME")),
+        .hint("say which it is: start it with that name behind --host")),
     }
 }
 

@@ -397,8 +397,9 @@ fn advertised_host(listen: &str) -> Result<String, EngineFailure> {
     });
     match name.as_deref().map(str::trim) {
         Ok(name) if !name.is_empty() => Ok(name.to_owned()),
-        _ => Err(EngineFailure::new("this machine's name is unknown")
-            .hint("say how workers reach it: descartes engine start --listen 0.0.0.0 --host NAME")),
+        _ => Err(EngineFailure::new("this machine's name is unknown").hint(
+            "say how workers reach it: start it with --listen 0.0.0.0 and the name behind --host",
+        )),
     }
 }
 

@@ -191,7 +191,7 @@ fn count(listed: &Listed<'_>, query: &ListQuery, trouble: Option<&str>) -> Marku
     html! {
         @if let Some(trouble) = trouble { p.notice { (line(trouble)) } }
         p.dim {
-            @if listed.total == 0 { "no loops yet; start one: " code { "descartes loop start --prompt \"…\"" } }
+            @if listed.total == 0 { "no loops yet; start one with " code { "descartes loop start" } " and its task behind " code { "--prompt" } }
             @else if listed.fitting == listed.total { (plural(listed.total as u64, "loop")) }
             @else { (listed.fitting) " of " (plural(listed.total as u64, "loop")) }
             @if listed.pages > 1 {

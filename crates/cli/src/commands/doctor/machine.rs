@@ -34,7 +34,10 @@ pub fn git(dir: &Path) -> Vec<Finding> {
         .filter(|key| ask(dir, &["config", "--get", key]).is_none_or(|value| value.is_empty()))
         .collect();
     if !missing.is_empty() {
-        let hint = format!("git config --global {} …", missing[0]);
+        let hint = format!(
+            "set it with `git config --global {}`, followed by yours in quotes",
+            missing[0]
+        );
         out.push(problem(
             "git",
             format!("no identity for commits: {} not set", missing.join(", ")),

@@ -41,8 +41,7 @@ pub fn say(args: &SayArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::refused(
             error.to_string(),
             format!(
-                "put a note of several words in quotes: descartes loop say \"{} {name} …\"",
-                args.text
+                "`{name}` is taken for the name of a loop: put a note of several words in quotes"
             ),
         ),
         (error, _) => error,

@@ -248,7 +248,6 @@ fn next(gathered: &Gathered, state: &LoopState) -> Markup {
         ],
         _ => vec![
             named.command("status", "--watch"),
-            named.command("say", "'…'"),
             named.command("cancel", ""),
         ],
     };

@@ -179,7 +179,7 @@ impl Trees {
             return Err(HostError::refused(
                 "work on tasks is kept on branches descartes/…, which git cannot create while \
                  there is a branch named descartes",
-                "rename that branch: git branch -m descartes NAME; or use --in-place",
+                "rename that branch: git branch -m descartes descartes-old; or use --in-place",
             ));
         }
         if user.commit_of("HEAD").map_err(refuse)?.is_none() {
