@@ -180,8 +180,11 @@ pub struct RewindArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+    /// Restore the whole repository, not only what lies below the loop's working directory
+    #[arg(long)]
+    pub whole_repository: bool,
     /// List the safety copies, newest last
-    #[arg(long, visible_alias = "list", conflicts_with_all = ["to", "yes"])]
+    #[arg(long, visible_alias = "list", conflicts_with_all = ["to", "yes", "whole_repository"])]
     pub copies: bool,
     /// Print what was done as JSON
     #[arg(long)]

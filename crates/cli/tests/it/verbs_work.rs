@@ -116,6 +116,44 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
     verb(&world, &["rewind"]).assert_code(64);
 }
 
+/// A loop in a folder of a repository: what a person did elsewhere is none of its business.
+#[test]
+fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
+    let world = World::new();
+    world.git_init();
+    world.write("service/s.txt", "0\n");
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "service"]);
+    let work = "write s.txt ${ITERATION}\n@2 write ../other/o.txt by the agent";
+    start(&world, work, &["-m", "2", "-w", "service", "--name", "sub"]).assert_code(2);
+    world.write("README.md", "changed by a person\n");
+    world.write("mine.txt", "made by a person\n");
+    let diff = verb(&world, &["diff", "2", "sub"]);
+    diff.assert_code(0);
+    assert!(diff.stdout().contains("other/o.txt"), "{diff}");
+    let note = "1 file outside of service, the loop's working directory, changed as well";
+    assert!(diff.stderr().contains(note), "{diff}");
+    let json: Value =
+        serde_json::from_str(&verb(&world, &["diff", "2", "sub", "--json"]).stdout()).unwrap();
+    let outside = |n: usize| json["files"][n]["outside"].as_bool();
+    assert_eq!((outside(0), outside(1)), (Some(true), Some(false)), "{json}");
+    let run = verb(&world, &["rewind", "1", "sub", "--yes"]);
+    run.assert_code(0);
+    assert_eq!(world.read("service/s.txt"), "1\n");
+    assert!(world.has("other/o.txt") && world.has("mine.txt"), "{run}");
+    assert_eq!(world.read("README.md"), "changed by a person\n");
+    let whole = "descartes loop rewind 1 sub --whole-repository";
+    let said = run.stderr();
+    assert!(said.contains("3 files of the repository outside"), "{said}");
+    assert!(said.contains(whole), "{said}");
+    let again = verb(&world, &["rewind", "1", "sub", "--yes"]);
+    again.assert_code(0);
+    assert!(again.stdout().contains("already"), "{again}");
+    assert!(again.stderr().contains(whole), "{again}");
+    verb(&world, &["rewind", "1", "sub", "--whole-repository", "--yes"]).assert_code(0);
+    assert!(!world.has("other/o.txt") && !world.has("mine.txt"));
+}
+
 #[test]
 fn rewind_leaves_our_own_files_alone_wherever_they_lie() {
     let world = World::new();

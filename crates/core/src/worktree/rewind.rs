@@ -39,19 +39,26 @@ pub struct Rewound {
     /// Repositories inside the work tree that are not as they were: what is in them is not put
     /// back.
     pub nested: Vec<PathBuf>,
+    /// Files left as they are, because they lie outside of the working directory.
+    pub outside: Vec<PathBuf>,
 }
 
-/// Puts the files of `to` in place of those of `safety`, which is the work tree as it is.
+/// Puts the files of `to` that lie below a folder in place of those of `safety`, which is the work
+/// tree as it is.
 pub(super) fn rewind(
     repo: &Repo,
     scan_root: &ScanRoot,
     safety: Snapshot,
     to: &Snapshot,
+    below: &Path,
 ) -> Result<Rewound, WorktreeError> {
     let changes = repo.raw_changes(tree_of(&safety)?, tree_of(to)?)?;
-    let (gone, wanted): (Vec<_>, Vec<_>) = changes
+    let (inside, outside): (Vec<_>, Vec<_>) = changes
         .into_iter()
         .filter(|change| !scan_root.is_apart(&change.path))
+        .partition(|change| change.path.starts_with(below));
+    let (gone, wanted): (Vec<_>, Vec<_>) = inside
+        .into_iter()
         .partition(|change| change.status == ChangeStatus::Removed);
     let mut done = Rewound {
         safety_copy: safety,
@@ -60,6 +67,7 @@ pub(super) fn rewind(
         skipped: vec![],
         kept: vec![],
         nested: vec![],
+        outside: outside.into_iter().map(|change| change.path).collect(),
     };
     let then = ignored_then(repo, tree_of(to)?, &gone)?;
     for RawChange { path, mode, .. } in gone {

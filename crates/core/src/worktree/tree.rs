@@ -58,6 +58,8 @@ pub struct TreeOptions {
 #[derive(Debug)]
 pub struct Tree {
     way: Way,
+    /// The working directory, from the top of the work tree.
+    below: PathBuf,
     /// Snapshots in a row that took too long.
     late: u32,
     /// The newest one that was written down.
@@ -106,8 +108,16 @@ impl Tree {
                 Way::Plain { content, why }
             }
         };
+        let below = match &way {
+            Way::Git(tree) => dir
+                .canonicalize()
+                .ok()
+                .and_then(|dir| Some(dir.strip_prefix(&tree.repo.root).ok()?.to_owned())),
+            Way::Plain { .. } => None,
+        };
         Tree {
             way,
+            below: below.unwrap_or_default(),
             late: 0,
             noted: None,
             room: Arc::default(),
@@ -122,6 +132,11 @@ impl Tree {
             },
             Way::Plain { why, .. } => TreeKind::Plain { why: why.clone() },
         }
+    }
+
+    /// The working directory, from the top of the work tree: empty where it is the top.
+    pub fn below(&self) -> &Path {
+        &self.below
     }
 
     /// Measures the work tree. Never fails and never takes much longer than `budget`: what cannot
@@ -272,10 +287,29 @@ impl Tree {
         }
     }
 
-    /// Puts the work tree back to a snapshot. Before anything is touched, the work tree as it is
+    /// Puts the working directory back to a snapshot. Before anything is touched, the work tree as it is
     /// becomes the safety copy of this name: rewinding to that is the way back. HEAD, the index
-    /// and ignored files stay as they are.
+    /// and ignored files stay as they are, and so does the rest of a repository around it.
     pub fn rewind(&mut self, to: &Snapshot, safety: &str) -> Result<Rewound, WorktreeError> {
+        let below = self.below.clone();
+        self.rewind_below(to, safety, &below)
+    }
+
+    /// The same for the whole repository that the working directory lies in.
+    pub fn rewind_whole_tree(
+        &mut self,
+        to: &Snapshot,
+        safety: &str,
+    ) -> Result<Rewound, WorktreeError> {
+        self.rewind_below(to, safety, Path::new(""))
+    }
+
+    fn rewind_below(
+        &mut self,
+        to: &Snapshot,
+        safety: &str,
+        below: &Path,
+    ) -> Result<Rewound, WorktreeError> {
         // Taken by git itself: nothing that a file's metadata hides may be lost here.
         self.git("rewinding")?.forget();
         self.late = 0;
@@ -288,9 +322,11 @@ impl Tree {
             (TreeHash::Git { nested: is, .. }, TreeHash::Git { nested: was, .. }) => is != was,
             _ => false,
         };
-        let mut done = rewind::rewind(&tree.repo, &tree.index.scan_root, copy, to)?;
+        let mut done = rewind::rewind(&tree.repo, &tree.index.scan_root, copy, to, below)?;
         if nested {
-            done.nested.extend(tree.inner_paths());
+            let inner = tree.inner_paths().into_iter();
+            done.nested
+                .extend(inner.filter(|path| path.starts_with(below)));
         }
         done.nested.sort();
         done.nested.dedup();

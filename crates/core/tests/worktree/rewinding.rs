@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use descartes_core::worktree::{Snapshot, TreeHash, WorktreeError};
+use descartes_core::worktree::{Snapshot, TreeHash, Watching, WorktreeError};
 
 use crate::world::{World, git_tree, snap};
 
@@ -145,4 +145,29 @@ fn nothing_is_touched_without_a_safety_copy() {
         "an older copy is kept: {error}"
     );
     assert!(world.exists("b.txt"));
+}
+
+/// A loop may work in one folder of a repository: the rest is somebody else's.
+#[test]
+fn only_the_working_directory_is_put_back_unless_all_is_asked_for() {
+    let world = World::repository();
+    world.write("service/s.txt", "1\n");
+    world.commit("service");
+    let mut tree = world.tree_at(&world.dir().join("service"), Watching::WherePossible);
+    let first = snap(&mut tree);
+    world.write("service/s.txt", "2\n");
+    world.write("service/new.txt", "new\n");
+    world.write("service2/mine.txt", "mine\n");
+    world.write("a.txt", "mine\n");
+    let done = tree.rewind(&first, "one").unwrap();
+    assert_eq!(world.read("service/s.txt"), "1\n");
+    assert!(!world.exists("service/new.txt"));
+    assert_eq!(world.read("a.txt"), "mine\n");
+    assert_eq!(world.read("service2/mine.txt"), "mine\n");
+    let outside = ["a.txt", "service2/mine.txt"].map(PathBuf::from);
+    assert_eq!(done.outside, outside);
+    let done = tree.rewind_whole_tree(&first, "two").unwrap();
+    assert_eq!(done.outside, Vec::<PathBuf>::new());
+    assert_eq!(world.read("a.txt"), "a\n");
+    assert!(!world.exists("service2"));
 }

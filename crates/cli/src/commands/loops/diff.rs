@@ -8,13 +8,15 @@ use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
 use descartes_kernel::state::LoopState;
-use descartes_text::display;
+use descartes_text::display::{self, one_line};
 use descartes_text::path_text::encode;
+use descartes_text::units::plural;
 use serde_json::{Value, json};
 
 use super::which::{find_iteration, has_no_iterations, loops};
 use crate::args::loops::DiffArgs;
 use crate::error::CliError;
+use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::Paint;
 
@@ -39,9 +41,10 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
-        let rows = changed.iter().map(
-            |changed| json!({ "path": encode(&changed.path), "status": word(changed.status) }),
-        );
+        let rows = changed.iter().map(|changed| {
+            let outside = !changed.path.starts_with(tree.below());
+            json!({ "path": encode(&changed.path), "status": word(changed.status), "outside": outside })
+        });
         let rows: Vec<Value> = rows.collect();
         ctx.printer
             .json(&json!({ "iteration": trees.row.iteration, "files": rows }));
@@ -64,6 +67,9 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             trees.row.iteration
         ));
     }
+    if found.meta().working_dir.is_dir() {
+        tell_outside(&tree, &before, &after, &ctx.printer)?;
+    }
     // A reader that is gone is no error of ours.
     if args.raw {
         drop(ctx.printer.exact(&diff));
@@ -77,6 +83,30 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         );
     }
     Ok(0)
+}
+
+/// A loop may work in a folder of a repository: what changed elsewhere is shown, and not restored.
+fn tell_outside(
+    tree: &Tree,
+    before: &Snapshot,
+    after: &Snapshot,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    if tree.below().as_os_str().is_empty() {
+        return Ok(());
+    }
+    let changed = tree.changed_files(before, after)?;
+    let outside = changed.iter().filter(|file| !file.path.starts_with(tree.below()));
+    match outside.count() {
+        0 => {}
+        count => printer.note(&format!(
+            "{} outside of {}, the loop's working directory, changed as well: `descartes loop rewind` restores \
+             such files only with --whole-repository",
+            plural(count as u64, "file"),
+            one_line(&tree.below().to_string_lossy()),
+        )),
+    }
+    Ok(())
 }
 
 /// The loop's work tree, with its snapshots. What descartes itself wrote into it, for this loop

@@ -46,10 +46,15 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     refuse_while_running(&found, &all, &tree)?;
     let (to, name) = goal(target, &found, &tree)?;
     let now = tree.snapshot(REWIND_TIMEOUT);
-    let plan = tree.changed_files(&now, &to)?;
+    let changed = tree.changed_files(&now, &to)?;
+    let (plan, outside): (Vec<_>, Vec<_>) = changed
+        .into_iter()
+        .partition(|changed| args.whole_repository || changed.path.starts_with(tree.below()));
     if plan.is_empty() {
+        let what = restored_place(&tree, args);
         ctx.printer
-            .line(&format!("the work tree is already as {name} left it"));
+            .line(&format!("{what} is already as {name} left it"));
+        tell_outside(outside.len(), target, &found, args, &ctx.printer);
         return Ok(0);
     }
     if !args.yes {
@@ -71,8 +76,12 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             ));
         }
     }
-    let done = rewind(&found, &mut tree, &to, &name)?;
+    let done = rewind(&found, &mut tree, &to, (&name, args))?;
     tell(&done, &name, &found, args, &ctx.printer);
+    let left = done.rewound.outside.len();
+    if !args.json {
+        tell_outside(left, target, &found, args, &ctx.printer);
+    }
     Ok(0)
 }
 
@@ -80,6 +89,15 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
 struct RewindReport {
     rewound: Rewound,
     copy: String,
+    /// What was restored.
+    place: &'static str,
+}
+
+fn restored_place(tree: &Tree, args: &RewindArgs) -> &'static str {
+    match tree.below().as_os_str().is_empty() || args.whole_repository {
+        true => "the work tree",
+        false => "the loop's working directory",
+    }
 }
 
 /// Held all the while: no loop may begin in the middle of it.
@@ -87,7 +105,7 @@ fn rewind(
     found: &LoopHandle,
     tree: &mut Tree,
     to: &Snapshot,
-    name: &str,
+    (name, args): (&str, &RewindArgs),
 ) -> Result<RewindReport, CliError> {
     let mut hold = found.hold().map_err(|error| match error {
         ClientError::Lock(LockError::Held(_)) => runs(found),
@@ -99,12 +117,19 @@ fn rewind(
         now.as_millisecond().rem_euclid(1000),
     );
     let copy = format!("before-rewind-{date}-{millis:03}");
-    let rewound = tree.rewind(to, &copy)?;
+    let rewound = match args.whole_repository {
+        true => tree.rewind_whole_tree(to, &copy)?,
+        false => tree.rewind(to, &copy)?,
+    };
     hold.note(format!(
         "the work tree was restored to {name}; its previous state: safety copy {copy}"
     ))?;
     hold.finish()?;
-    Ok(RewindReport { rewound, copy })
+    Ok(RewindReport {
+        rewound,
+        copy,
+        place: restored_place(tree, args),
+    })
 }
 
 fn runs(found: &LoopHandle) -> CliError {
@@ -175,10 +200,18 @@ fn copies(tree: &Tree, args: &RewindArgs, printer: &Printer) -> i32 {
 }
 
 fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, printer: &Printer) {
-    let RewindReport { rewound, copy } = done;
+    let RewindReport {
+        rewound,
+        copy,
+        place,
+    } = done;
     let back = format!(
-        "descartes loop rewind {copy}{}",
-        as_typed(&args.which, found)
+        "descartes loop rewind {copy}{}{}",
+        as_typed(&args.which, found),
+        match args.whole_repository {
+            true => " --whole-repository",
+            false => "",
+        }
     );
     if args.json {
         let texts = |all: &[PathBuf]| json!(all.iter().map(|one| encode(one)).collect::<Vec<_>>());
@@ -186,6 +219,7 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
             "to": name, "safety_copy": copy, "back": back, "restored": texts(&rewound.restored),
             "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
             "kept": texts(&rewound.kept), "nested": texts(&rewound.nested),
+            "outside": texts(&rewound.outside),
         });
         return printer.json(&value);
     }
@@ -196,7 +230,7 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
         false => ", except for what is listed below",
     };
     printer.line(&format!(
-        "the work tree is as {name} left it{except}: {} written, {} removed",
+        "{place} is as {name} left it{except}: {} written, {} removed",
         count(&rewound.restored),
         count(&rewound.removed)
     ));
@@ -218,4 +252,26 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
         }
     }
     printer.hint(&format!("to undo: {back}"));
+}
+
+/// What was left alone because it is none of the loop's folder, and how to include it.
+fn tell_outside(
+    count: usize,
+    target: &str,
+    found: &LoopHandle,
+    args: &RewindArgs,
+    printer: &Printer,
+) {
+    if count == 0 {
+        return;
+    }
+    let (files, differ) = match count {
+        1 => ("1 file".to_owned(), "differs"),
+        _ => (plural(count as u64, "file"), "differ"),
+    };
+    printer.hint(&format!(
+        "{files} of the repository outside of the loop's working directory {differ}, too; to restore everything: \
+         descartes loop rewind {target}{} --whole-repository",
+        as_typed(&args.which, found)
+    ));
 }
