@@ -1,5 +1,6 @@
 //! The work tree of real loops, in real git: diff and rewind; and making room.
 
+use std::fs::File;
 use std::time::Duration;
 
 use descartes_testkit::pty::Size;
@@ -7,7 +8,7 @@ use descartes_testkit::world::Finished;
 use descartes_testkit::{Pty, World, eventually};
 use serde_json::Value;
 
-use crate::common::{descartes, events, loop_dir, start};
+use crate::common::{descartes, events, loop_dir, start, start_command};
 
 const SOON: Duration = Duration::from_secs(60);
 const WORK: &str = "write a.txt ${ITERATION}\n@1 write one.txt first\n@2 rm one.txt\nwrite two.txt second\n@3 sh git add -A && git commit -qm third\nwrite three.txt third";
@@ -116,6 +117,31 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
     verb(&world, &["rewind"]).assert_code(64);
 }
 
+#[test]
+fn rewind_leaves_the_log_alone_that_the_loop_itself_was_printed_to() {
+    let world = World::new();
+    world.git_init();
+    let mut command = start_command(&world, WORK, &["-m", "2", "--name", "told"]);
+    let log = File::create(world.path("run.log")).unwrap();
+    command.stdout(log.try_clone().unwrap()).stderr(log);
+    assert_eq!(command.status().unwrap().code(), Some(2));
+    let printed = world.read("run.log");
+    assert!(printed.contains("iteration"), "{printed}");
+    start(
+        &world,
+        "write c.txt c",
+        &["-m", "1", "--name", "later", "--force"],
+    )
+    .assert_code(2);
+    for name in ["later", "told"] {
+        let run = verb(&world, &["rewind", "0", name, "--yes", "--json"]);
+        run.assert_code(0);
+        assert!(world.has("run.log"), "{run}");
+        assert_eq!(world.read("run.log"), printed);
+    }
+    assert!(!world.has("a.txt"));
+}
+
 /// A loop in a folder of a repository: what a person did elsewhere is none of its business.
 #[test]
 fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
@@ -136,7 +162,11 @@ fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
     let json: Value =
         serde_json::from_str(&verb(&world, &["diff", "2", "sub", "--json"]).stdout()).unwrap();
     let outside = |n: usize| json["files"][n]["outside"].as_bool();
-    assert_eq!((outside(0), outside(1)), (Some(true), Some(false)), "{json}");
+    assert_eq!(
+        (outside(0), outside(1)),
+        (Some(true), Some(false)),
+        "{json}"
+    );
     let run = verb(&world, &["rewind", "1", "sub", "--yes"]);
     run.assert_code(0);
     assert_eq!(world.read("service/s.txt"), "1\n");
@@ -150,7 +180,11 @@ fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
     again.assert_code(0);
     assert!(again.stdout().contains("already"), "{again}");
     assert!(again.stderr().contains(whole), "{again}");
-    verb(&world, &["rewind", "1", "sub", "--whole-repository", "--yes"]).assert_code(0);
+    verb(
+        &world,
+        &["rewind", "1", "sub", "--whole-repository", "--yes"],
+    )
+    .assert_code(0);
     assert!(!world.has("other/o.txt") && !world.has("mine.txt"));
 }
 

@@ -46,7 +46,7 @@ use super::task_loop::{Occasion, PrepareTasks, TaskLoop, TaskOrder};
 use super::work_directory::WorkDirectory;
 use crate::steering;
 use crate::worktree::git::guards::Guards;
-use crate::worktree::{Tree, TreeOptions};
+use crate::worktree::{Tree, TreeOptions, own_output};
 
 /// A loop to begin.
 #[derive(Clone, Debug)]
@@ -411,6 +411,7 @@ pub(super) fn assemble(
         .working_directory
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
+    own_output::note(&held.dir.objects());
     let tree = tasks
         .is_none()
         .then(|| Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held)));

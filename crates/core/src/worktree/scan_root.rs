@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::own_output;
+
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Watching {
@@ -33,7 +35,7 @@ impl ScanRoot {
             let path = real(path)?.strip_prefix(&root).ok()?.to_path_buf();
             (!path.as_os_str().is_empty()).then_some(path)
         };
-        let own = own_output_files();
+        let own = own_output::now();
         let apart = apart.iter().chain(&own).filter_map(below).collect();
         ScanRoot {
             root,
@@ -61,16 +63,6 @@ impl ScanRoot {
         }
         specs
     }
-}
-
-/// Files that our own output goes to (`> run.log`, `nohup`): each line that we print changes them, and would be
-/// taken for work of the agent.
-fn own_output_files() -> Vec<PathBuf> {
-    let file = |fd| {
-        let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-        path.is_file().then_some(path)
-    };
-    [1, 2].into_iter().filter_map(file).collect()
 }
 
 /// The path without links on the way, though the last part may not exist yet.

@@ -16,6 +16,7 @@ use super::error::{Stop, WorktreeError};
 use super::git::Git;
 use super::git_tree::GitTree;
 use super::lines::{Change, Lines};
+use super::own_output;
 use super::pipes::pipe_in;
 use super::plain::PlainTree;
 use super::repo::{GIT_TIMEOUT, Repo};
@@ -89,6 +90,7 @@ impl Tree {
         let objects = absolute(objects);
         let mut apart = options.apart;
         apart.push(objects.clone());
+        apart.extend(own_output::noted(&objects));
         let found = match dir.is_dir() {
             true => Repo::find(&options.git, dir, &objects),
             false => Err(format!("there is no folder {}", dir.display())),

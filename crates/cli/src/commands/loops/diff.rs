@@ -6,6 +6,7 @@ use std::time::Duration;
 use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
+    own_output_files,
 };
 use descartes_kernel::state::LoopState;
 use descartes_text::display::{self, one_line};
@@ -134,6 +135,9 @@ fn place_of(found: &LoopHandle) -> PathBuf {
 fn open_at(dir: &Path, found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
     let mut apart = vec![loops.root().path().to_owned()];
     let others = loops.list(&Scope::Of(dir.to_owned()))?;
+    for other in &others {
+        apart.extend(own_output_files(&other.dir().objects()));
+    }
     let files = others.iter().map(LoopHandle::state_file);
     for file in files.chain([found.state_file()]) {
         let mut lock = file.as_os_str().to_owned();
