@@ -46,7 +46,7 @@ use super::task_loop::{Occasion, PrepareTasks, TaskLoop, TaskOrder};
 use super::work_directory::WorkDirectory;
 use crate::steering;
 use crate::worktree::git::guards::Guards;
-use crate::worktree::{Tree, TreeOptions, own_output};
+use crate::worktree::{PriorAgents, Tree, TreeOptions, own_output};
 
 /// A loop to begin.
 #[derive(Clone, Debug)]
@@ -333,6 +333,10 @@ fn tree_options(settings: &HostSettings, held: &Held) -> TreeOptions {
     TreeOptions {
         git: git_guarded(settings, guards_of(settings, held)),
         apart,
+        agents: match held.state.runs == 0 {
+            true => PriorAgents::NotYet,
+            false => PriorAgents::HaveWorked,
+        },
         ..TreeOptions::default()
     }
 }

@@ -57,7 +57,7 @@ pub(super) enum Entry {
     Ignored(FileKind),
     /// Looked at, but its content does not count: sockets, unreadable files, ignored rule files.
     Silent(Stamp),
-    /// Told by the user to be left alone (`skip-worktree`, `assume-unchanged`).
+    /// Not checked out: outside of the part of a sparse checkout.
     Pinned(Mode, Oid),
 }
 

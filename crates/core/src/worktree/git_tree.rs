@@ -18,11 +18,23 @@ use super::objects::{Blobs, Objects};
 use super::oid::{Oid, object_id};
 use super::repo::Repo;
 use super::scan_root::ScanRoot;
-use super::seed::seed;
+use super::seed::{Belief, seed};
 use super::snapshot::TreeHash;
 use super::stamp::Now;
 use super::text;
 use super::tree_index::TreeIndex;
+
+/// How git's own snapshot is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// The user's index is believed: no agent of the loop has been here.
+    #[default]
+    NewToUs,
+    /// Agents may have written into the index, and what we saw ourselves is believed.
+    KnownToUs,
+    /// Agents may have written into the index: every file is read.
+    Everything,
+}
 
 /// A git work tree, and what is known of it.
 #[derive(Debug)]
@@ -34,6 +46,8 @@ pub(super) struct GitTree {
     /// HEAD as it was then or when it was last followed.
     head: Option<String>,
     inner: Vec<Inner>,
+    /// How the next snapshot of git's is taken.
+    reading: Reading,
     /// What is noted with a snapshot: the ignore rules that lie outside the work tree.
     rules: Option<String>,
 }
@@ -46,7 +60,20 @@ impl GitTree {
             facts: None,
             head: None,
             inner: Vec::new(),
+            reading: Reading::default(),
             rules: None,
+        }
+    }
+
+    pub(super) fn reading(mut self, reading: Reading) -> GitTree {
+        self.reading = reading;
+        self
+    }
+
+    /// There was no time to read everything.
+    pub(super) fn was_late(&mut self) {
+        if self.reading == Reading::Everything {
+            self.reading = Reading::NewToUs;
         }
     }
 
@@ -77,9 +104,10 @@ impl GitTree {
         self.inner.iter().map(|inner| inner.path.clone()).collect()
     }
 
-    /// Has the next snapshot taken by git itself.
+    /// Has the next snapshot taken by git itself, which reads every file.
     pub(super) fn forget(&mut self) {
         self.facts = None;
+        self.reading = Reading::Everything;
     }
 
     fn measure_changes(&mut self, head: Option<&str>, deadline: Deadline) -> Result<Oid, Stop> {
@@ -140,7 +168,15 @@ impl GitTree {
         let rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
         // Before git reads the first file: one that is changed after that is hashed again.
         let now = Now::read();
-        let seed = seed(&self.repo, &self.index.scan_root, &facts, deadline)?;
+        let belief = match self.reading {
+            Reading::NewToUs => Belief::UserIndex,
+            Reading::Everything => Belief::Nothing,
+            Reading::KnownToUs if self.index.top.entries.is_empty() => Belief::NothingIfSmall,
+            Reading::KnownToUs => Belief::Seen(&mut self.index.top),
+        };
+        let scan_root = &self.index.scan_root;
+        let seed = seed(&self.repo, scan_root, &facts, belief, deadline)?;
+        self.reading = Reading::KnownToUs;
         self.rules = catalog::remark(rules, seed.is_filtered);
         if facts.files == Files::Translated {
             return Ok(seed.tree);

@@ -55,4 +55,4 @@ pub use rewind::Rewound;
 pub use scan_root::Watching;
 pub use snapshot::{ChangeStatus, Changed, NotATreeHash, Snapshot, TreeHash, TreeKind};
 pub use state::{Head, Identity, RepoState, UnderWay};
-pub use tree::{Tree, TreeOptions};
+pub use tree::{PriorAgents, Tree, TreeOptions};

@@ -169,7 +169,8 @@ impl ContentHasher<'_> {
             });
         }
         if stamp.size > BIG {
-            let identity = format!("{} {} {}", stamp.mtime, stamp.ino, stamp.size);
+            // The modification time can be set back (`touch -r`), the change time cannot.
+            let identity = format!("{} {} {}", stamp.ctime, stamp.ino, stamp.size);
             return Ok(Hashed::Content(object_id(
                 HashFormat::Sha256,
                 "big",

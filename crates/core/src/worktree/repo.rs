@@ -57,10 +57,15 @@ impl Repo {
     /// `git add` of everything. A file outside of the part that is checked out is left out without a word
     /// unless it is asked for; git knows the flag as long as it leaves any out.
     pub(super) fn add_all(&self) -> &'static [&'static str] {
-        match self.refs.own.join("info/sparse-checkout").exists() {
+        match self.is_sparse() {
             true => &["add", "-A", "--sparse"],
             false => &["add", "-A"],
         }
+    }
+
+    /// Whether only a part of the files may be checked out.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.refs.own.join("info/sparse-checkout").exists()
     }
 
     /// Finds the work tree around `dir`, or says why there is none that can be used.

@@ -19,6 +19,7 @@ use super::objects::Blobs;
 use super::oid::Oid;
 use super::repo::Repo;
 use super::scan_root::ScanRoot;
+use super::stamp::Stamp;
 use super::text;
 
 /// What git found.
@@ -72,6 +73,40 @@ impl<'a> PrivateIndex<'a> {
     }
 }
 
+/// What spares a file from being read again. An index can be written by anybody who works in the
+/// repository: with flags and metadata by which git takes a changed file for the old one.
+pub(super) enum Belief<'a> {
+    /// The user's index: no agent has been here.
+    UserIndex,
+    /// What was seen before, while the metadata is the same. The change time among it cannot be set.
+    Seen(&'a mut Folder),
+    /// Nothing, as far as there is not too much to read; else the user's index.
+    NothingIfSmall,
+    /// Nothing.
+    Nothing,
+}
+
+impl Belief<'_> {
+    /// Whether the content of a file is what the index says.
+    fn holds(&mut self, repo: &Repo, row: &IndexRow) -> bool {
+        let known = match self {
+            Belief::UserIndex => return true,
+            Belief::Seen(top) => top.entry(&row.path),
+            Belief::Nothing | Belief::NothingIfSmall => None,
+        };
+        let Some(Entry::Leaf(Leaf {
+            trust: Trust::Stamp(stamp),
+            oid,
+            ..
+        })) = known
+        else {
+            return false;
+        };
+        let meta = repo.root.join(&row.path).symlink_metadata();
+        *oid == Some(row.oid) && meta.is_ok_and(|meta| Stamp::of(&meta) == *stamp)
+    }
+}
+
 /// The time of the index tells git which files may have changed in the instant after it was
 /// written; a copy that looked younger would hide such edits.
 fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
@@ -88,12 +123,13 @@ pub(super) fn seed(
     repo: &Repo,
     scan_root: &ScanRoot,
     facts: &Facts,
+    mut belief: Belief<'_>,
     deadline: Deadline,
 ) -> Result<Seed, Stop> {
     let filters = &facts.filters;
     repo.turn_off(filters, facts.blobs == Blobs::Filtered);
     let index = PrivateIndex::of_user(repo)?;
-    let known = tracked(&index, deadline)?;
+    let known = doubt(&index, &mut belief, deadline)?;
     let inner = take_inner(&index, &known, deadline)?;
     let is_filtered = !filters.is_empty() && !forget_filtered(&index, &known, filters, deadline)?;
     add_all(&index, scan_root, &inner, deadline)?;
@@ -132,15 +168,64 @@ pub(super) fn tracked(
     index: &PrivateIndex<'_>,
     deadline: Deadline,
 ) -> Result<Vec<IndexRow>, WorktreeError> {
+    let rows = listed(index, deadline)?.into_iter();
+    let rows = rows.filter(|(tag, _)| *tag == b'H');
+    Ok(rows.map(|(_, row)| row).collect())
+}
+
+/// What an index holds, each with the letter that git gives it.
+fn listed(
+    index: &PrivateIndex<'_>,
+    deadline: Deadline,
+) -> Result<Vec<(u8, IndexRow)>, WorktreeError> {
     let listed = index
         .call()
         .args(["ls-files", "-v", "-s", "-z"])
         .output(deadline)?;
     let rows = text::zero_ended(&listed).filter_map(parse_row);
-    // What was told to be skipped stays as it is.
-    let rows = rows.filter(|(tag, ..)| *tag == b'H');
-    let row = |(_, mode, oid, path)| IndexRow { mode, oid, path };
+    let row = |(tag, mode, oid, path)| (tag, IndexRow { mode, oid, path });
     Ok(rows.map(row).collect())
+}
+
+/// Has git read the files again of which the index is not to be believed; gives what it holds. A
+/// file that git was told not to look at is looked at like any other, but for one that is not
+/// there in a sparse checkout.
+fn doubt(
+    index: &PrivateIndex<'_>,
+    belief: &mut Belief<'_>,
+    deadline: Deadline,
+) -> Result<Vec<IndexRow>, Stop> {
+    let repo = index.repo;
+    let is_there = |row: &IndexRow| repo.root.join(&row.path).symlink_metadata().is_ok();
+    let (mut known, mut told, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    for (tag, row) in listed(index, deadline)? {
+        match tag {
+            b'H' if row.mode == Mode::Repo || belief.holds(repo, &row) => known.push(row),
+            b'H' => seen.push(row),
+            // Not looked at (`assume-unchanged`), or not checked out (`skip-worktree`).
+            b'h' | b'S' | b's' if !repo.is_sparse() || is_there(&row) => told.push(row),
+            _ => {}
+        }
+    }
+    if matches!(belief, Belief::NothingIfSmall) && size_of(repo, seen.iter()) > FILTERED {
+        known.append(&mut seen);
+    }
+    told.append(&mut seen);
+    let again = told
+        .iter()
+        .map(|row| (row.mode, row.oid, row.path.as_path()));
+    put(index, again.collect(), deadline)?;
+    known.append(&mut told);
+    Ok(known)
+}
+
+/// What reading these files comes to.
+fn size_of<'r>(repo: &Repo, rows: impl Iterator<Item = &'r IndexRow>) -> u64 {
+    let size = |row: &IndexRow| {
+        let meta = repo.root.join(&row.path).symlink_metadata();
+        meta.map_or(0, |meta| meta.len())
+    };
+    rows.map(size).sum()
 }
 
 /// Repositories inside this one are at the commit that their own files tell: to compare them, git
@@ -168,7 +253,7 @@ fn take_inner(
     Ok(inner)
 }
 
-/// More than this is not read again only to have it without its filter.
+/// More than this is not read again only to have it without its filter, or in doubt.
 const FILTERED: u64 = 64 << 20;
 
 /// Files that a filter would change are read again, without it. Where they are large, those that
@@ -189,11 +274,7 @@ fn forget_filtered(
         return Ok(true);
     }
     let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline)?;
-    let size = |row: &&IndexRow| {
-        let meta = index.repo.root.join(&row.path).symlink_metadata();
-        meta.map_or(0, |meta| meta.len())
-    };
-    if filtered.iter().map(size).sum::<u64>() > FILTERED {
+    if size_of(index.repo, filtered.iter().copied()) > FILTERED {
         return Ok(false);
     }
     let rows = filtered.into_iter();

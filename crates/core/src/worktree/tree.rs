@@ -14,7 +14,7 @@ use super::deadline::Deadline;
 use super::diff::{self, DiffOptions};
 use super::error::{Stop, WorktreeError};
 use super::git::Git;
-use super::git_tree::GitTree;
+use super::git_tree::{GitTree, Reading};
 use super::lines::{Change, Lines};
 use super::own_output;
 use super::pipes::pipe_in;
@@ -39,6 +39,19 @@ pub struct TreeOptions {
     pub apart: Vec<PathBuf>,
     /// Whether the kernel may be asked to tell which folders change.
     pub watching: Watching,
+    /// Whether the first snapshot may believe the index.
+    pub agents: PriorAgents,
+}
+
+/// Whether agents may have written into the index of the repository: so that a changed file looks
+/// like the old one (`update-index --assume-unchanged`, metadata of their own making).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PriorAgents {
+    /// No agent of this loop has been here.
+    #[default]
+    NotYet,
+    /// They have: the first snapshot reads every file, as far as there is time for it.
+    HaveWorked,
 }
 
 /// A working directory: a git work tree, or a plain folder.
@@ -98,7 +111,12 @@ impl Tree {
         let way = match found {
             Ok(repo) => {
                 let scan_root = ScanRoot::new(repo.root.clone(), &apart, options.watching);
-                Way::Git(Box::new(GitTree::new(repo, scan_root)))
+                let tree = GitTree::new(repo, scan_root);
+                let reading = match options.agents {
+                    PriorAgents::NotYet => Reading::NewToUs,
+                    PriorAgents::HaveWorked => Reading::Everything,
+                };
+                Way::Git(Box::new(tree.reading(reading)))
             }
             Err(why) => {
                 let root = dir.canonicalize().unwrap_or_else(|_| absolute(dir));
@@ -214,6 +232,9 @@ impl Tree {
         match stop {
             Stop::Late => {
                 self.late = self.late.saturating_add(1);
+                if let Way::Git(git) = &mut self.way {
+                    git.was_late();
+                }
                 let why = self.pipe().map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();
                 format!("measuring the work tree took longer than {budget:?}{why}")

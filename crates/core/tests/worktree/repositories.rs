@@ -1,10 +1,11 @@
 //! Repositories of every shape, and no repository.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use descartes_core::worktree::{
-    Head, Identity, Tree, TreeKind, TreeOptions, UnderWay, Watching, WorktreeError,
+    Changed, Head, Identity, Tree, TreeKind, TreeOptions, UnderWay, Watching, WorktreeError,
 };
 
 use crate::world::{World, git_tree, snap};
@@ -237,13 +238,9 @@ fn a_repository_that_appears_inside_is_handled() {
 }
 
 #[test]
-fn files_told_to_be_skipped_are_left_alone() {
+fn files_outside_of_a_sparse_checkout_are_left_alone() {
     let world = World::repository();
-    world.git(&["update-index", "--skip-worktree", "src/b.txt"]);
-    world.remove("src/b.txt");
     let mut tree = world.tree();
-    assert_eq!(git_tree(&snap(&mut tree)), world.truth());
-    world.write("a.txt", "x\n");
     assert_eq!(git_tree(&snap(&mut tree)), world.truth());
     world.git(&["sparse-checkout", "set", "--no-cone", "/src"]);
     assert_eq!(git_tree(&snap(&mut tree)), world.truth());
@@ -396,4 +393,110 @@ fn an_object_folder_that_cannot_be_made_gives_unknown_with_the_path() {
     assert!(taken.tree.to_string().contains("objects"), "{}", taken.tree);
     assert!(taken.tree.to_string().starts_with("unknown:"));
     assert_eq!(taken.head, Some(world.git(&["rev-parse", "HEAD"])));
+}
+
+/// What an agent may tell git about files, or have it believe, hides none of its changes: not from a
+/// loop that goes on, not from one that was taken up again, and not from who looks later.
+#[test]
+fn an_index_that_lies_hides_no_change() {
+    let lies: &[(&str, fn(&World))] = &[
+        ("assume-unchanged", |world| {
+            world.git(&["update-index", "--assume-unchanged", "a.txt"]);
+            world.write("a.txt", "b\n");
+        }),
+        ("skip-worktree", |world| {
+            world.git(&["update-index", "--skip-worktree", "a.txt"]);
+            world.write("a.txt", "b\n");
+        }),
+        ("skip-worktree and removed", |world| {
+            world.git(&["update-index", "--skip-worktree", "a.txt"]);
+            world.remove("a.txt");
+        }),
+        (
+            "equal size, time restored, change time not looked at",
+            |world| {
+                world.git(&["config", "core.trustctime", "false"]);
+                world.git(&["config", "core.checkStat", "minimal"]);
+                world.git(&["update-index", "--refresh"]);
+                edit_unseen(world);
+            },
+        ),
+        (
+            "metadata of the changed file with the hash of the old one",
+            |world| {
+                edit_unseen(world);
+                plant(world);
+            },
+        ),
+    ];
+    for (lie, tell) in lies {
+        let world = World::repository();
+        let old = fs::FileTimes::new()
+            .set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000));
+        let file = fs::File::options()
+            .write(true)
+            .open(world.dir().join("a.txt"))
+            .unwrap();
+        file.set_times(old).unwrap();
+        world.git(&["update-index", "--refresh"]);
+        let mut tree = world.tree();
+        let before = snap(&mut tree);
+        tell(&world);
+        let held = world.exists("a.txt").then(|| world.read("a.txt"));
+        // Rules that change have git take the next snapshot again.
+        world.write(".gitignore", "nothing\n");
+        let after = snap(&mut tree);
+        let changed = |changed: Vec<Changed>| -> Vec<PathBuf> {
+            changed.into_iter().map(|changed| changed.path).collect()
+        };
+        let expected = [".gitignore", "a.txt"].map(PathBuf::from);
+        let seen = changed(tree.changed_files(&before, &after).unwrap());
+        assert_eq!(seen, expected, "{lie}");
+        let mut later = world.tree_after_agents();
+        assert_eq!(snap(&mut later).tree, after.tree, "{lie}");
+        let mut later = world.tree_after_agents();
+        later.rewind(&before, "back").unwrap();
+        assert_eq!(world.read("a.txt"), "a\n", "{lie}");
+        let copy = later.safety_copy("back").unwrap();
+        later.rewind(&copy, "forth").unwrap();
+        assert_eq!(
+            world.exists("a.txt").then(|| world.read("a.txt")),
+            held,
+            "{lie}"
+        );
+    }
+}
+
+/// The same size, and the modification time of before.
+fn edit_unseen(world: &World) {
+    let path = world.dir().join("a.txt");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    world.write("a.txt", "b\n");
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+/// Has the index say that the file as it lies there has the content of before.
+fn plant(world: &World) {
+    let path = world.dir().join(".git/index");
+    let old = fs::read(&path).unwrap();
+    let hash = world.git(&["rev-parse", "HEAD:a.txt"]);
+    let bytes = |hash: &str| -> Vec<u8> {
+        let pair = |n: usize| u8::from_str_radix(&hash[n..n + 2], 16).unwrap();
+        (0..hash.len()).step_by(2).map(pair).collect()
+    };
+    let was = bytes(&hash);
+    assert!(old.windows(20).any(|window| window == was));
+    world.git(&["config", "index.skipHash", "true"]);
+    world.git(&["add", "a.txt"]);
+    let now = bytes(&world.git(&["rev-parse", ":a.txt"]));
+    let mut index = fs::read(&path).unwrap();
+    let at = index.windows(20).position(|window| window == now).unwrap();
+    index[at..at + 20].copy_from_slice(&was);
+    // No checksum, as `index.skipHash` leaves it.
+    let end = index.len() - 20;
+    index[end..].fill(0);
+    fs::write(&path, index).unwrap();
+    let status = world.git(&["status", "--porcelain", "a.txt"]);
+    assert_eq!(status, "", "git itself is deceived");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use descartes_core::worktree::{Git, Snapshot, Tree, TreeHash, TreeOptions, Watching};
+use descartes_core::worktree::{Git, PriorAgents, Snapshot, Tree, TreeHash, TreeOptions, Watching};
 use tempfile::TempDir;
 
 pub const BUDGET: Duration = Duration::from_secs(60);
@@ -81,6 +81,16 @@ impl World {
             ..TreeOptions::default()
         };
         Tree::open_with(dir, &self.objects(), options)
+    }
+
+    /// As it is opened by who looks at a loop, or takes it up, after agents worked here.
+    pub fn tree_after_agents(&self) -> Tree {
+        let options = TreeOptions {
+            git: self.settings(),
+            agents: PriorAgents::HaveWorked,
+            ..TreeOptions::default()
+        };
+        Tree::open_with(&self.dir(), &self.objects(), options)
     }
 
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {

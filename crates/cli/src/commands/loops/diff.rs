@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
-    ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
-    own_output_files,
+    ChangeStatus, DiffColour, DiffOptions, DiffShape, PriorAgents, Snapshot, Tree, TreeHash,
+    TreeOptions, own_output_files,
 };
 use descartes_kernel::state::LoopState;
 use descartes_text::display::{self, one_line};
@@ -97,7 +97,9 @@ fn tell_outside(
         return Ok(());
     }
     let changed = tree.changed_files(before, after)?;
-    let outside = changed.iter().filter(|file| !file.path.starts_with(tree.below()));
+    let outside = changed
+        .iter()
+        .filter(|file| !file.path.starts_with(tree.below()));
     match outside.count() {
         0 => {}
         count => printer.note(&format!(
@@ -146,6 +148,7 @@ fn open_at(dir: &Path, found: &LoopHandle, loops: &Loops) -> Result<Tree, CliErr
     }
     let options = TreeOptions {
         apart,
+        agents: PriorAgents::HaveWorked,
         ..TreeOptions::default()
     };
     Ok(Tree::open_with(dir, &found.dir().objects(), options))

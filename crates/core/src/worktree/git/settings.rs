@@ -19,6 +19,11 @@ const ALWAYS: &[(&str, &str)] = &[
     ("gc.autoDetach", "false"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),
+    // What it believes of a file without reading it.
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
+    ("core.untrackedCache", "false"),
     // How it talks.
     ("core.quotePath", "false"),
     ("core.abbrev", "auto"),
