@@ -13,6 +13,7 @@ use descartes_store::layout::StateRoot;
 use descartes_store::lock::{Holder, StateLock};
 use descartes_store::logs::LogFile;
 use jiff::{Timestamp, ToSpan};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -191,6 +192,7 @@ fn locks_that_nobody_holds_go_with_their_state_files() {
         at(0),
         CleanScope::Logs,
         SafetyCopies::Keep,
+        &BTreeSet::new(),
     )
     .unwrap();
     let mut idle = [lock("gone.json"), lock("taken.json")];
@@ -237,6 +239,7 @@ fn locks_in_projects_go_when_nobody_holds_them_and_they_are_old_or_alone() {
             before,
             CleanScope::Logs,
             SafetyCopies::Keep,
+            &BTreeSet::new(),
         )
         .unwrap();
         let locks = plan.locks.into_iter();
@@ -276,6 +279,7 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
         Timestamp::now() - 1.hour(),
         CleanScope::Logs,
         SafetyCopies::Keep,
+        &BTreeSet::new(),
     )
     .unwrap();
     assert_eq!(nothing, Default::default());
@@ -285,6 +289,7 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
         soon,
         CleanScope::Logs,
         SafetyCopies::Keep,
+        &BTreeSet::new(),
     )
     .unwrap();
     assert_eq!(
@@ -310,6 +315,7 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
         soon,
         CleanScope::Logs,
         SafetyCopies::Keep,
+        &BTreeSet::new(),
     )
     .unwrap();
     assert_eq!(again.items, []);
@@ -320,6 +326,7 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
         soon,
         CleanScope::Whole,
         SafetyCopies::Keep,
+        &BTreeSet::new(),
     )
     .unwrap();
     let live = whole

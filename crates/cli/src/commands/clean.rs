@@ -1,9 +1,11 @@
 //! `descartes clean`: what old loops left behind, listed first.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use descartes_store::catalog::{
-    CleanItem, CleanPlan, CleanScope, KeptCopies, SafetyCopies, plan_clean, remove, remove_lock,
+    CleanItem, CleanPlan, CleanScope, KeptCopies, LoopMeta, SafetyCopies, plan_clean, remove,
+    remove_lock,
 };
 use descartes_text::path_text::encode;
 use descartes_text::units::{plural, show_duration, show_size};
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::loops::CleanArgs;
 use crate::commands::doctor::leftovers::{dead_sockets, is_dead};
+use crate::commands::tasks::land::with_unlanded_work;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
@@ -33,7 +36,11 @@ pub fn run(args: CleanArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         false => SafetyCopies::Keep,
     };
     let root = ctx.root(&ctx.here);
-    let plan = plan_clean(&root, &ctx.here, before, scope, copies)?;
+    let unlanded = match scope {
+        CleanScope::Whole => with_unlanded_work(&root)?,
+        CleanScope::Logs => BTreeSet::new(),
+    };
+    let plan = plan_clean(&root, &ctx.here, before, scope, copies, &unlanded)?;
     let sockets = dead_sockets(&ctx.paths);
     if !args.json {
         list(&plan, &sockets, now, args, &ctx.printer);
@@ -117,7 +124,8 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     for item in &plan.items {
         let id = item.meta.as_ref().map(|meta| &meta.id);
         let has_copies = plan.copies.iter().any(|kept| Some(&kept.meta.id) == id);
-        let what = match (has_copies, args.whole, args.safety_copies) {
+        let waits = plan.unlanded.iter().any(|meta| Some(&meta.id) == id);
+        let what = match (has_copies, args.whole && !waits, args.safety_copies) {
             (true, ..) => "logs of",
             (_, true, _) => "everything of",
             (_, _, true) => "logs, snapshots and safety copies of",
@@ -137,6 +145,14 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
         printer.note(&format!(
             "kept: {} ({}) is not over; continue it with `descartes loop resume {}`, or cancel it",
             meta.name, meta.id, meta.id
+        ));
+    }
+    for meta in &plan.unlanded {
+        printer.note(&format!(
+            "kept: the record of {} ({}), whose finished work has not landed; land it with `{}`",
+            meta.name,
+            meta.id,
+            land_command(meta)
         ));
     }
     for kept in &plan.copies {
@@ -166,6 +182,12 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     }
 }
 
+/// What lands the work of a loop, from wherever it is typed.
+fn land_command(meta: &LoopMeta) -> String {
+    let dir = meta.working_dir.to_string_lossy();
+    format!("cd {} && descartes work land", shell_words::quote(&dir))
+}
+
 fn as_json(plan: &CleanPlan, sockets: &[PathBuf], removed: bool, kept: &[String]) -> Value {
     let item = |item: &CleanItem| {
         json!({
@@ -183,5 +205,8 @@ fn as_json(plan: &CleanPlan, sockets: &[PathBuf], removed: bool, kept: &[String]
         "removed": removed,
         "kept": kept,
         "safety_copies": kept_copies(plan),
+        "unlanded": plan.unlanded.iter().map(|meta| json!({
+            "loop_id": meta.id, "name": meta.name, "land": land_command(meta),
+        })).collect::<Vec<_>>(),
     })
 }

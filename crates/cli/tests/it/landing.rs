@@ -228,6 +228,28 @@ fn work_that_waits_is_landed_by_a_command_that_works() {
     assert!(status.contains("Completed (gates green)"), "{status}");
 }
 
+/// Only the loop's journal knows how its work is proven and lands.
+#[test]
+fn clean_keeps_the_loop_whose_work_waits_to_land() {
+    let world = tasks(1);
+    world.write("README.md", "mine\n");
+    let script = "echo agent > README.md";
+    with_agent(&world, script, &["--verify", "test -e README.md"]).assert_code(6);
+    let clean = ["clean", "--older", "0s", "--whole"];
+    let asked = run(&world, &clean);
+    let said = said(&asked);
+    assert!(said.contains("has not landed"), "{asked}");
+    assert!(said.contains("&& descartes work land`"), "{asked}");
+    run(&world, &[&clean[..], &["--yes"]].concat()).assert_code(0);
+    world.git(["checkout", "-q", "--", "README.md"]);
+    run(&world, &["work", "land"]).assert_code(0);
+    assert_eq!(world.read("README.md").trim(), "agent");
+    // Nothing waits any more.
+    run(&world, &[&clean[..], &["--yes"]].concat()).assert_code(0);
+    let left = run(&world, &["loop", "list", "--all", "--json"]).stdout();
+    assert!(!left.contains("\"id\""), "{left}");
+}
+
 #[test]
 fn a_resumed_loop_lands_what_waits() {
     let world = tasks(1);

@@ -30,6 +30,8 @@ pub struct CleanPlan {
     /// Locks that nobody holds, of state files that are gone; beside state files, also those that
     /// are old.
     pub locks: Vec<PathBuf>,
+    /// Old loops that are over and whose work waits to land: their journals know how, and stay.
+    pub unlanded: Vec<LoopMeta>,
     /// Old loops with safety copies, which stay unless they are asked for.
     pub copies: Vec<KeptCopies>,
 }
@@ -84,13 +86,14 @@ pub enum CleanError {
 }
 
 /// Lists what loops that ended before `before` left behind, and what lies in the project `here`.
-/// Changes nothing.
+/// Loops in `unlanded`, by their ids, have work that waits. Changes nothing.
 pub fn plan_clean(
     root: &StateRoot,
     here: &Path,
     before: Timestamp,
     scope: CleanScope,
     copies: SafetyCopies,
+    unlanded: &BTreeSet<String>,
 ) -> Result<CleanPlan, IoError> {
     let all = list(root)?;
     let mut plan = CleanPlan {
@@ -106,7 +109,12 @@ pub fn plan_clean(
             SafetyCopies::Keep => safety_copies(&entry.dir),
             SafetyCopies::Remove => Vec::new(),
         };
-        match standing(&entry.dir) {
+        let standing = standing(&entry.dir);
+        let waits = scope == CleanScope::Whole && unlanded.contains(&entry.meta.id);
+        if waits && matches!(standing, Ok(LoopStanding::Finished(_))) {
+            plan.unlanded.push(entry.meta.clone());
+        }
+        match standing {
             Ok(LoopStanding::Running(_)) => {}
             Ok(LoopStanding::Finished(_)) | Err(_) if !names.is_empty() => {
                 let bytes = disk_use(&entry.dir.objects());
@@ -121,7 +129,7 @@ pub fn plan_clean(
             }
             Ok(LoopStanding::Interrupted) => plan.interrupted.push(entry.meta),
             // A journal that cannot be read is not ours to throw away, but its logs are old.
-            Ok(LoopStanding::Finished(_)) | Err(_) if scope == CleanScope::Logs => {
+            Ok(LoopStanding::Finished(_)) | Err(_) if waits || scope == CleanScope::Logs => {
                 let paths = vec![entry.dir.runs(), entry.dir.objects()];
                 plan.items
                     .extend(item(Some(entry.meta), entry.dir, last_used, paths));

@@ -60,12 +60,47 @@ fn waiting(
     root: &StateRoot,
 ) -> Result<Vec<LoopHandle>, CliError> {
     let top = top_of(&ctx.here);
+    let is_here = |handle: &LoopHandle| handle.meta().working_dir.starts_with(&top);
+    newest_waiting(root, args.tag.as_deref(), is_here)
+}
+
+/// The ids of loops, anywhere, whose work still waits on its branch to land.
+pub fn with_unlanded_work(root: &StateRoot) -> Result<BTreeSet<String>, CliError> {
+    let mut ids = BTreeSet::new();
+    for found in newest_waiting(root, None, |_| true)? {
+        let Some(Landing::Ready { branch, .. }) = landing_of(&found) else {
+            continue;
+        };
+        let dir = &found.meta().working_dir;
+        let waits = match survey(dir, root) {
+            Ok(pieces) => pieces.iter().any(|piece| match &piece.at {
+                WorkLocation::Ready { name, commits } => *name == branch && *commits > 0,
+                _ => false,
+            }),
+            // What cannot be asked is not taken for landed; where nothing is any more, nothing can land.
+            Err(_) => dir.exists(),
+        };
+        if waits {
+            ids.insert(found.id().to_owned());
+        }
+    }
+    Ok(ids)
+}
+
+fn landing_of(found: &LoopHandle) -> Option<Landing> {
+    found.look().ok()?.state.tasks?.landing.clone()
+}
+
+fn newest_waiting(
+    root: &StateRoot,
+    tag: Option<&str>,
+    is_meant: impl Fn(&LoopHandle) -> bool,
+) -> Result<Vec<LoopHandle>, CliError> {
     let loops = Loops::at(root.clone(), Known::builtin()?);
     let mut found = Vec::new();
     let (mut tags, mut places) = (BTreeSet::new(), BTreeSet::new());
     for handle in loops.list(&Scope::All)? {
-        let here = handle.meta().working_dir.starts_with(&top);
-        if !here || handle.parent().is_some() {
+        if !is_meant(&handle) || handle.parent().is_some() {
             continue;
         }
         let Ok(look) = handle.look() else {
@@ -75,8 +110,9 @@ fn waiting(
             continue;
         };
         let waits = matches!(tasks.landing, Some(Landing::Ready { .. }));
-        let is_newest = tags.insert(tasks.tag.clone());
-        let meant = match &args.tag {
+        let top = top_of(&handle.meta().working_dir);
+        let is_newest = tags.insert((top.clone(), tasks.tag.clone()));
+        let meant = match tag {
             Some(tag) => *tag == tasks.tag && (waits || is_newest),
             None => waits,
         };
@@ -84,7 +120,7 @@ fn waiting(
         // What is done in place waits for nobody.
         let base = tasks.base.as_ref().filter(|base| base.tree.is_none());
         let branch = base.map(|base| base.target.clone());
-        let place = (tasks.tag.clone(), list_of(&look.state.config), branch);
+        let place = (top, tasks.tag.clone(), list_of(&look.state.config), branch);
         if places.insert(place) && meant {
             found.push(handle);
         }
@@ -121,7 +157,10 @@ fn nothing(args: &LandArgs, ctx: &CommandContext, root: &StateRoot) -> Result<i3
             format!(
                 "work of {what} is waiting on {name}, but the loop that made it is no longer known"
             ),
-            format!("its gates are not known either: git merge {name}, then run your own gates"),
+            format!(
+                "its gates are not known either: git merge {}, then run your own gates",
+                shell_words::quote(name)
+            ),
         )));
     }
     if let Some(tag) = &args.tag {
