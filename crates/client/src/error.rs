@@ -155,7 +155,7 @@ impl ClientError {
             }
             Self::NeverRan { path, .. } => Some(format!(
                 "run it first: descartes loop resume --state-file {}",
-                path.display()
+                descartes_text::shell::path(path)
             )),
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),

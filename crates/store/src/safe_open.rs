@@ -108,14 +108,7 @@ impl From<Refusal> for io::Error {
 }
 
 /// A path as a shell takes it.
-pub(crate) fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    match text.chars().all(plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
+pub(crate) use descartes_text::shell::path as quoted;
 
 /// How a file is opened; files that are made get mode 0600.
 #[derive(Debug, Clone, Copy, Default)]
@@ -793,11 +786,5 @@ mod tests {
         let make = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         walk(&base.join("elsewhere/new"), make, Mode::S_IRWXU).unwrap();
         assert!(base.join("elsewhere/new").is_file());
-    }
-
-    #[test]
-    fn names_are_quoted_where_a_shell_needs_it() {
-        assert_eq!(quoted(Path::new("/a/b.c")), "/a/b.c");
-        assert_eq!(quoted(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 }

@@ -100,6 +100,7 @@ mod terminal;
 mod trackers;
 mod trust;
 mod two_checkouts;
+mod typed_hints;
 mod verb_snapshots;
 mod verbs_look;
 mod verbs_steer;

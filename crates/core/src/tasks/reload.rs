@@ -180,7 +180,10 @@ impl Runner<'_> {
         SourceError::Content {
             path: path.to_owned(),
             message: "none of the tasks that this loop is to do is in it any more".to_owned(),
-            hint: format!("see: descartes roadmap check {}", path.display()),
+            hint: format!(
+                "see: descartes roadmap check {}",
+                descartes_text::shell::path(&path)
+            ),
         }
     }
 

@@ -50,7 +50,10 @@ impl RoadmapSource {
         SourceError::Content {
             path: self.path.clone(),
             message,
-            hint: format!("see: descartes roadmap check {}", self.path.display()),
+            hint: format!(
+                "see: descartes roadmap check {}",
+                descartes_text::shell::path(&self.path)
+            ),
         }
     }
 
@@ -58,7 +61,10 @@ impl RoadmapSource {
         safe_open::read_user_text(&self.path).map_err(|error| SourceError::Unreadable {
             path: self.path.clone(),
             message: error.to_string(),
-            hint: format!("see: descartes roadmap check {}", self.path.display()),
+            hint: format!(
+                "see: descartes roadmap check {}",
+                descartes_text::shell::path(&self.path)
+            ),
         })
     }
 }

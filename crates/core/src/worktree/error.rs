@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use descartes_text::shell;
+
 /// An operation on the work tree that could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,8 +95,8 @@ impl WorktreeError {
             WorktreeError::Exists {
                 what: "branch",
                 name,
-            } => Some(format!("git switch {name}")),
-            WorktreeError::Exists { name, .. } => Some(format!("git show {name}")),
+            } => Some(format!("git switch {}", shell::word(name))),
+            WorktreeError::Exists { name, .. } => Some(format!("git show {}", shell::word(name))),
             WorktreeError::BadName { .. } => Some("see: git help check-ref-format".to_owned()),
             WorktreeError::Git { message, .. } if message.contains("bad object") => Some(
                 "objects of that time are gone, for example after git gc --prune=now".to_owned(),

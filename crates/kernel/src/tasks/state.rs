@@ -12,6 +12,7 @@ use crate::fleet::{KnownOffer, LimitedLogin, add_limit};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 use crate::spent::Spent;
 use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_text::shell;
 
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,10 +203,13 @@ impl Landing {
                 branch, by_hand, ..
             } => Some(match by_hand {
                 None => "descartes work land".to_owned(),
-                Some(ByHand::Merge) => format!("git merge {branch}"),
+                Some(ByHand::Merge) => format!("git merge {}", shell::word(branch)),
                 Some(ByHand::CherryPick { after }) => {
                     let short = after.get(..12).unwrap_or(after);
-                    format!("git cherry-pick {short}..{branch}")
+                    format!(
+                        "git cherry-pick {}",
+                        shell::word(&format!("{short}..{branch}"))
+                    )
                 }
             }),
         }

@@ -155,8 +155,9 @@ fn markdown(path: &str, text: &str) -> Recognized {
     other(
         "a text without checkboxes",
         format!(
-            "make a roadmap of its headings or lists: descartes import {path}; or give it to one \
-             agent: descartes loop start --prompt-file {path}"
+            "make a roadmap of its headings or lists: descartes import {0}; or give it to one \
+             agent: descartes loop start --prompt-file {0}",
+            descartes_text::shell::word(path)
         ),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::{LoopMeta, read_entry};
 use crate::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
-use crate::safe_open;
+use crate::safe_open::{self, quoted};
 use crate::state_file::Loaded;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -108,6 +108,6 @@ fn flag_for(path: &Path) -> String {
     let default = Path::new(PROJECT_FOLDER).join(STATE_FILE);
     match path.ends_with(default) {
         true => String::new(),
-        false => format!(" --state-file {}", path.display()),
+        false => format!(" --state-file {}", quoted(path)),
     }
 }

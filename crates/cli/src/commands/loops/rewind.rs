@@ -9,6 +9,7 @@ use descartes_core::worktree::{Rewound, Snapshot, Tree, TreeKind};
 use descartes_store::lock::LockError;
 use descartes_text::display::one_line;
 use descartes_text::path_text::encode;
+use descartes_text::shell;
 use descartes_text::units::plural;
 use descartes_views::view::Life;
 use jiff::Timestamp;
@@ -138,7 +139,10 @@ fn runs(found: &LoopHandle) -> CliError {
         .map_or_else(String::new, |pid| format!(" (pid {pid})"));
     CliError::refused(
         format!("the loop is running{pid}: its agent works in this work tree"),
-        format!("end it first: descartes loop cancel {}", found.name()),
+        format!(
+            "end it first: descartes loop cancel {}",
+            shell::word(found.name())
+        ),
     )
 }
 

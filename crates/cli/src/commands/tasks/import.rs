@@ -30,7 +30,10 @@ pub fn run(args: &ImportArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let Some(made) = import(&name, &shown.to_string(), &files) else {
         return Err(CliError::refused(
             format!("{shown} has no headings and no lists to make tasks of"),
-            format!("give it to one agent: descartes loop start --prompt-file {shown}"),
+            format!(
+                "give it to one agent: descartes loop start --prompt-file {}",
+                descartes_text::shell::path(&args.path)
+            ),
         ));
     };
     let output = match &args.output {

@@ -315,7 +315,7 @@ fn reset(args: &RoadmapResetArgs, ctx: &CommandContext) -> Result<i32, CliError>
             format!("the roadmap is being run: {held}"),
             format!(
                 "end it first: descartes loop cancel --state-file {}",
-                path.display()
+                descartes_text::shell::path(&path)
             ),
         ));
     }

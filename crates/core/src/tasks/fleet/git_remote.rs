@@ -206,7 +206,10 @@ pub(in crate::tasks) fn try_remote(
     GitRemote::at(url, &repo).probe().map_err(|message| {
         HostError::refused(
             format!("cannot put work into the repository {url}: {message}"),
-            format!("try it with: git push --dry-run {url} HEAD:refs/descartes/try"),
+            format!(
+                "try it with: git push --dry-run {} HEAD:refs/descartes/try",
+                descartes_text::shell::word(url)
+            ),
         )
     })
 }

@@ -79,7 +79,10 @@ impl ListSource {
         SourceError::Unreadable {
             path: self.path.clone(),
             message: error.to_string(),
-            hint: format!("see: descartes roadmap check {}", self.path.display()),
+            hint: format!(
+                "see: descartes roadmap check {}",
+                descartes_text::shell::path(&self.path)
+            ),
         }
     }
 
@@ -305,7 +308,10 @@ pub(super) fn plan_of(
         SourceError::Content {
             path: path.to_owned(),
             message: lines.join("\n  "),
-            hint: format!("see: descartes roadmap check {}", path.display()),
+            hint: format!(
+                "see: descartes roadmap check {}",
+                descartes_text::shell::path(&path)
+            ),
         }
     })?;
     Ok((plan, findings))

@@ -46,7 +46,8 @@ impl Trees {
         if listed.lines().any(|line| line == format!("branch {name}")) {
             return Err(GitError::Refused(format!(
                 "the branch {whole} is checked out, and git cannot create the task branches next \
-                 to it: check out another branch, or rename it: git branch -m {whole} NAME"
+                 to it: check out another branch, or rename it: git branch -m {} NAME",
+                descartes_text::shell::word(&whole)
             )));
         }
         let is_ours = self.put_by_us(&whole)?.as_deref() == Some(&*commit);

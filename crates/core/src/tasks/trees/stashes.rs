@@ -175,9 +175,10 @@ impl Trees {
             let kept = self.keep_commit(&stash.commit)?;
             self.user.locks.tell(format!(
                 "an agent left a stash (\"{}\"{}), which is not in any commit that lands: it is \
-                 kept on {kept}; apply it with: git stash apply {kept}",
+                 kept on {kept}; apply it with: git stash apply {}",
                 stash.message,
                 named(&files),
+                descartes_text::shell::word(&kept),
             ));
         }
         for commit in taken.lines() {

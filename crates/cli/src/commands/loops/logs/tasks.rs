@@ -22,7 +22,10 @@ pub(super) fn newest(found: &LoopHandle, printer: &Printer) -> Result<LoopHandle
     let Some(child) = found.newest_child()? else {
         return Err(CliError::refused(
             format!("loop {} has not started any task yet", found.name()),
-            format!("see: descartes loop status {}", found.name()),
+            format!(
+                "see: descartes loop status {}",
+                descartes_text::shell::word(found.name())
+            ),
         ));
     };
     introduce(&child, printer);
