@@ -538,6 +538,14 @@ pub struct ConfigChange {
     /// Why, where nobody asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox_why: Option<LevelReason>,
+    /// Paths that may be written as well from here on; by `loop resume` alone, as is the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "descartes_text::path_text::many")]
+    pub sandbox_write: Vec<PathBuf>,
+    /// Paths that may be read as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "descartes_text::path_text::many")]
+    pub sandbox_read: Vec<PathBuf>,
 }
 
 mod double_option {
@@ -552,6 +560,14 @@ mod double_option {
     }
 }
 
+fn add_new(known: &mut Vec<PathBuf>, more: &[PathBuf]) {
+    for path in more {
+        if !known.contains(path) {
+            known.push(path.clone());
+        }
+    }
+}
+
 macro_rules! take {
     ($target:ident, $change:ident: $($field:ident),+) => {
         $(if let Some(value) = &$change.$field { $target.$field = value.clone().into(); })+
@@ -559,6 +575,11 @@ macro_rules! take {
 }
 
 impl ConfigChange {
+    /// Whether the sandbox is another from here on.
+    pub fn changes_sandbox(&self) -> bool {
+        self.sandbox.is_some() || !self.sandbox_write.is_empty() || !self.sandbox_read.is_empty()
+    }
+
     /// Whether nothing is changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -589,6 +610,8 @@ impl ConfigChange {
             config.sandbox.level = Some(level);
             config.sandbox.why.clone_from(&self.sandbox_why);
         }
+        add_new(&mut config.sandbox.write, &self.sandbox_write);
+        add_new(&mut config.sandbox.read, &self.sandbox_read);
         if let (Some(trust), Some(tasks)) = (self.trust_marks, &mut config.tasks) {
             tasks.trust_marks = trust;
         }

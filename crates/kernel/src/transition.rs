@@ -3,6 +3,7 @@
 mod runs;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -237,9 +238,14 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
             drop_replaced_gates(state);
-            if change.sandbox.is_some() {
+            if change.changes_sandbox() {
                 // The next run says which one it is in.
                 state.sandbox = None;
+                let granted = change.sandbox_write.iter().chain(&change.sandbox_read);
+                let granted: Vec<_> = granted.collect();
+                let is_granted =
+                    |what: &str| granted.iter().any(|path| Path::new(what).starts_with(path));
+                state.denied.retain(|denial| !is_granted(&denial.what));
             }
             // The loop of a task gets what is left of budgets with every attempt, from its task loop:
             // what a person changed stands in that one.

@@ -145,6 +145,12 @@ pub struct AgentChangeArgs {
     /// How far agents and gates are confined
     #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
     pub sandbox: Option<SandboxLevel>,
+    /// Also writable in the sandbox from here on; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub sandbox_write: Vec<PathBuf>,
+    /// Readable in the sandbox from here on, though it would be hidden; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub sandbox_read: Vec<PathBuf>,
     /// How the prompt is passed to the agent
     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
     pub prompt_mode: Option<PromptMode>,

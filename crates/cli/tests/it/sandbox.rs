@@ -2,7 +2,7 @@
 //! that is attacked lies in the world of the test.
 
 use descartes_testkit::World;
-use descartes_testkit::world::Finished;
+use descartes_testkit::world::{Finished, bins};
 
 use crate::common::{descartes, events, start};
 use crate::task_common::{repository_on_disk, run};
@@ -95,6 +95,56 @@ fn run_agent_with_token(world: &World) -> Finished {
     let mut command = world.descartes([&words[..], &flags[..]].concat());
     command.env("GITHUB_TOKEN", "t0ken");
     world.run(command)
+}
+
+/// As it is printed, through a shell.
+#[test]
+fn what_a_denial_says_to_type_allows_it() {
+    if !has_bwrap() {
+        return;
+    }
+    let world = world(
+        "cat ~/.ssh/id_rsa
+         echo x > \"$HOME/shared/new/file\" || mkdir \"$HOME/shared/new\" || exit 1
+         echo x > \"$HOME/shared/new/file\" && cat ~/.ssh/id_rsa && echo COMPLETE",
+    );
+    std::fs::create_dir(world.home().join("shared")).unwrap();
+    let hidden = world.home().join(".ssh").display().to_string();
+    let words = ["loop", "start", "--command", "agent", "--prompt", "go"];
+    let flags = [
+        "--sandbox",
+        "workspace",
+        "--max-failures",
+        "1",
+        "--verify",
+        "true",
+    ];
+    let first = world.run(world.descartes([&words[..], &flags].concat()));
+    assert_ne!(first.code(), Some(0), "{first}");
+    let status = world.run(world.descartes(["loop", "status"])).stdout();
+    let hints: Vec<&str> = status
+        .lines()
+        .filter_map(|line| line.split_once("to allow it: "))
+        .map(|hint| hint.1)
+        .collect();
+    assert!(!hints.iter().any(|hint| hint.contains(".ssh")), "{status}");
+    let write = hints
+        .iter()
+        .find(|hint| hint.contains("--sandbox-write"))
+        .expect(&status);
+    let mut typed = world.command("sh");
+    typed
+        .arg("-c")
+        .arg(format!("{write} --sandbox-read {hidden}"))
+        .current_dir(world.project());
+    let bin = bins::descartes().parent().unwrap();
+    let machine = std::env::var("PATH").unwrap();
+    let path = format!("{}:{}:{machine}", bin.display(), world.bin().display());
+    typed.env("PATH", path);
+    world.run(typed).assert_code(0);
+    assert!(world.home().join("shared/new/file").exists());
+    let status = world.run(world.descartes(["loop", "status"])).stdout();
+    assert!(status.contains("sandbox"), "{status}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use descartes_agents::agent::{self, Profile};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{
-    Access, Denial, EnvironmentRules, ExtraLock, RunPurpose, SandboxError, SandboxLevel,
-    SandboxPlan, SandboxSummary, denied_paths, home_path, named_variables,
+    Access, Denial, EnvironmentRules, ExtraLock, OutsideView, RunPurpose, SandboxError,
+    SandboxLevel, SandboxPlan, SandboxSummary, denied_paths, home_path, named_variables,
 };
 use descartes_proc::Launch;
 use descartes_sandbox::{Machine, PlannedRun, Sandbox, SandboxProject, Surroundings, Unavailable};
@@ -175,7 +175,12 @@ impl LoopSandbox {
 
     /// What output tells of denials.
     pub(crate) fn denials(&self, plan: &SandboxPlan, output: &str) -> Vec<Denial> {
-        denied_paths(plan, self.sandbox.mechanism(), output)
+        let look = |path: &Path| std::fs::metadata(path).ok().map(|meta| meta.is_dir());
+        let around = OutsideView {
+            home: self.around.home.as_deref(),
+            look: &look,
+        };
+        denied_paths(plan, self.sandbox.mechanism(), output, &around)
     }
 
     /// For the record.

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use descartes_text::shell;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Access, SandboxPlan};
+use super::plan::{Access, RuleKind, SYSTEM, SandboxPlan};
 use super::summary::Mechanism;
 
 /// What our proxy prints for a host that is not allowed.
@@ -51,8 +52,11 @@ pub struct Denial {
     pub what: String,
     /// In how many lines it was told.
     pub count: u32,
-    /// What to type to allow it.
+    /// What to type to allow it, of `loop start` and `loop resume`; empty where nothing is to be typed.
     pub flag: String,
+    /// Why nothing is to be typed, or what has to be done first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 impl Denial {
@@ -62,8 +66,18 @@ impl Denial {
             1 => String::new(),
             count => format!(" ({count} times)"),
         };
-        let Self { what, flag, .. } = self;
-        format!("the sandbox seems to have denied {what}{times}; to allow it: {flag}")
+        let Self {
+            what, flag, note, ..
+        } = self;
+        let denied = format!("the sandbox seems to have denied {what}{times}");
+        match (flag.is_empty(), note.is_empty()) {
+            (true, _) => format!("{denied}: {note}"),
+            (_, true) if !flag.starts_with("--sandbox-") => {
+                format!("{denied}; to allow it: {flag}")
+            }
+            (_, true) => format!("{denied}; to allow it: descartes loop resume {flag}"),
+            (..) => format!("{denied}; to allow it: {note}, then descartes loop resume {flag}"),
+        }
     }
 }
 
@@ -84,29 +98,61 @@ pub fn merge_denials(known: &mut Vec<Denial>, new: &[Denial]) {
 /// Most that is told of one run.
 const MOST: usize = 8;
 
+/// What to type to allow something, and what goes before it.
+#[derive(Default)]
+struct Advice {
+    flag: String,
+    note: String,
+}
+
+/// What a denial is told of, beside the output.
+pub struct OutsideView<'a> {
+    /// The user's home directory.
+    pub home: Option<&'a Path>,
+    /// What stands under a path outside of the sandbox: whether it is a folder; `None` for nothing.
+    pub look: &'a dyn Fn(&Path) -> Option<bool>,
+}
+
 /// Finds denials in output.
-pub fn denied_paths(plan: &SandboxPlan, mechanism: Mechanism, output: &str) -> Vec<Denial> {
+pub fn denied_paths(
+    plan: &SandboxPlan,
+    mechanism: Mechanism,
+    output: &str,
+    around: &OutsideView<'_>,
+) -> Vec<Denial> {
     let mut found: BTreeMap<String, Denial> = BTreeMap::new();
-    let mut count = |what: String, flag: String| {
+    let mut count = |what: String, advice: Advice| {
         let entry = found.entry(what.clone()).or_insert(Denial {
             what,
             count: 0,
-            flag,
+            flag: advice.flag,
+            note: advice.note,
         });
         entry.count += 1;
+    };
+    let typed = |flag: &str| Advice {
+        flag: flag.to_owned(),
+        ..Advice::default()
     };
     for line in output.lines() {
         if let Some((_, host)) = line.split_once(PROXY_REFUSED) {
             let host = host.split_whitespace().next().unwrap_or_default();
             let flag = "sandbox.hosts of the agent's profile, or --sandbox workspace";
-            count(host.to_owned(), flag.to_owned());
+            count(host.to_owned(), typed(flag));
         } else if let Some((_, what)) = line.split_once(LIMIT_REACHED) {
             let flag = "--sandbox workspace, which limits neither processes nor memory";
-            count(what.trim().to_owned(), flag.to_owned());
+            count(what.trim().to_owned(), typed(flag));
         } else if let Some(told) = Told::of(line) {
-            for path in paths(line, &plan.work_dir) {
-                if let Some(flag) = flag_for(plan, mechanism, told, &path) {
-                    count(path.display().to_string(), flag);
+            let advised = paths(line, &plan.work_dir).into_iter().filter_map(|word| {
+                let advice = advice_for(plan, mechanism, told, &word.path, around)?;
+                Some((word, advice))
+            });
+            let advised: Vec<_> = advised.collect();
+            let only = advised.len() == 1;
+            for (word, advice) in advised {
+                // `sh: 1: …`, `/h/agent.sh: line 3: …`: who says it, where something else is told of.
+                if only || !word.says_it {
+                    count(word.path.display().to_string(), advice);
                 }
             }
         }
@@ -117,36 +163,114 @@ pub fn denied_paths(plan: &SandboxPlan, mechanism: Mechanism, output: &str) -> V
     all
 }
 
+/// A word that may be a path.
+struct PathWord {
+    path: PathBuf,
+    /// It stands where programs name themselves.
+    says_it: bool,
+}
+
 /// Words in a line that may be paths, from where the program worked.
-fn paths(line: &str, work_dir: &Path) -> Vec<PathBuf> {
+fn paths(line: &str, work_dir: &Path) -> Vec<PathWord> {
     let stops = |c: char| c.is_whitespace() || "'\"`‘’“”(),;<>\\".contains(c);
-    let words = line
-        .split(stops)
-        .map(|word| word.trim_end_matches([':', '.']));
-    let words = words.filter(|word| !word.is_empty() && *word != "/");
+    let words = line.split(stops).filter(|word| !word.is_empty());
+    let words = words.enumerate().map(|(n, word)| {
+        let says_it = n == 0 && word.ends_with(':');
+        (says_it, word.trim_end_matches([':', '.']))
+    });
     words
-        .map(|word| work_dir.join(word.trim_start_matches("./")))
+        .filter(|(_, word)| !word.is_empty() && *word != "/")
+        .map(|(says_it, word)| PathWord {
+            path: work_dir.join(word.trim_start_matches("./")),
+            says_it,
+        })
         .collect()
 }
 
 /// What would allow it; `None` where it is allowed, or nobody could.
-fn flag_for(plan: &SandboxPlan, mechanism: Mechanism, told: Told, path: &Path) -> Option<String> {
+fn advice_for(
+    plan: &SandboxPlan,
+    mechanism: Mechanism,
+    told: Told,
+    path: &Path,
+    around: &OutsideView<'_>,
+) -> Option<Advice> {
     let system = ["/proc", "/sys", "/dev"];
     if system.iter().any(|place| path.starts_with(place)) {
         return None;
     }
-    let flag = match (plan.access(path), told, mechanism) {
-        (Access::ReadOnly, Told::ReadOnly, _)
-        | (Access::ReadOnly, Told::NoRight, Mechanism::Landlock) => "--sandbox-write",
-        (Access::Hidden, ..) if !path.starts_with("/run") => "--sandbox-read",
-        _ => return None,
+    let never = |why: &str| Advice {
+        note: why.to_owned(),
+        ..Advice::default()
     };
-    Some(format!("{flag} {}", path.display()))
+    let rule = plan.rule(path);
+    let kind = rule.map_or(RuleKind::Other, |rule| rule.kind());
+    match (plan.access(path), told, mechanism) {
+        (Access::ReadOnly, Told::ReadOnly, _)
+        | (Access::ReadOnly, Told::NoRight, Mechanism::Landlock) => Some(match kind {
+            RuleKind::Program => never("it is a program that is started, which stays as it is"),
+            RuleKind::Own => never("it belongs to descartes"),
+            RuleKind::Secret | RuleKind::Other => writable(path, plan, around),
+        }),
+        (Access::Hidden, ..) if !path.starts_with("/run") => Some(match kind {
+            RuleKind::Own => never("it belongs to descartes"),
+            RuleKind::Secret => {
+                never("it holds keys, logins or history, which the agent does not need")
+            }
+            RuleKind::Program | RuleKind::Other => match (around.look)(path) {
+                Some(_) => Advice {
+                    flag: format!("--sandbox-read {}", shell::path(path)),
+                    ..Advice::default()
+                },
+                None => never("it is hidden, and nothing is there"),
+            },
+        }),
+        _ => None,
+    }
+}
+
+/// What is named to be written: the file itself, or the nearest folder that is there. That is never a
+/// folder around the home directory or the project, and no folder of the system.
+fn writable(path: &Path, plan: &SandboxPlan, around: &OutsideView<'_>) -> Advice {
+    let is_wide = |folder: &Path| {
+        let holds = |place: Option<&Path>| place.is_some_and(|place| place.starts_with(folder));
+        folder.parent().is_none() || holds(around.home) || holds(Some(&plan.work_dir))
+    };
+    let mut missing = None;
+    for place in path.ancestors() {
+        if SYSTEM.iter().any(|system| place.starts_with(system)) {
+            return Advice {
+                note: "it is a place of the system".to_owned(),
+                ..Advice::default()
+            };
+        }
+        if is_wide(place) {
+            break;
+        }
+        if (around.look)(place).is_some() {
+            return Advice {
+                flag: format!("--sandbox-write {}", shell::path(place)),
+                ..Advice::default()
+            };
+        }
+        missing = Some(place);
+    }
+    match missing {
+        Some(place) => Advice {
+            flag: format!("--sandbox-write {}", shell::path(place)),
+            note: format!("mkdir {}", shell::path(place)),
+        },
+        None => Advice {
+            note: "to allow it would open the folder around everything".to_owned(),
+            ..Advice::default()
+        },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::plan::WHY_SECRET;
     use crate::sandbox::{Network, PathRule, RunPurpose, SandboxLevel};
 
     #[test]
@@ -156,7 +280,10 @@ mod tests {
             is_folder: true,
             access,
             source: None,
-            why: String::new(),
+            why: match path.contains(".ssh") {
+                true => WHY_SECRET.to_owned(),
+                false => String::new(),
+            },
         };
         let plan = SandboxPlan {
             level: SandboxLevel::Workspace,
@@ -180,6 +307,20 @@ mod tests {
             {\"e\":\"/proc/sys/x: Read-only file system\"}\n\
             all is well in /h/other\n\
             descartes sandbox: no network to evil.example:443 (not allowed)\n";
+        let there = ["/h", "/h/p", "/h/p/check.sh", "/h/.ssh/id_rsa", "/h/bin"];
+        let look = |path: &Path| {
+            there
+                .iter()
+                .any(|there| Path::new(there) == path)
+                .then_some(true)
+        };
+        let around = OutsideView {
+            home: Some(Path::new("/h")),
+            look: &look,
+        };
+        let denied_paths = |plan: &SandboxPlan, mechanism, output: &str| {
+            denied_paths(plan, mechanism, output, &around)
+        };
         let told = denied_paths(&plan, Mechanism::Bwrap, output);
         let told: Vec<(&str, u32, &str)> = told
             .iter()
@@ -188,8 +329,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("/h/.npm/_x", 2, "--sandbox-write /h/.npm/_x"),
-                ("/h/.ssh/id_rsa", 1, "--sandbox-read /h/.ssh/id_rsa"),
+                ("/h/.npm/_x", 2, "--sandbox-write /h/.npm"),
+                ("/h/.ssh/id_rsa", 1, ""),
                 ("/h/p/check.sh", 1, "--sandbox-write /h/p/check.sh"),
                 (
                     "evil.example:443",
@@ -203,5 +344,30 @@ mod tests {
         let line = "cat: /etc/shadow: Permission denied";
         assert_eq!(denied_paths(&plan, Mechanism::Bwrap, line), []);
         assert_eq!(denied_paths(&plan, Mechanism::Landlock, line).len(), 1);
+        // A hint names what is there, and never the program that says it, a secret, or too much.
+        let table = [
+            (
+                "mkdir: cannot create directory '/h/.npm/_x': Read-only file system",
+                "to allow it: mkdir /h/.npm, then descartes loop resume --sandbox-write /h/.npm",
+            ),
+            (
+                "/h/bin/agent.sh: 3: cannot create /h/bin/a/b: Read-only file system",
+                "/h/bin/a/b; to allow it: descartes loop resume --sandbox-write /h/bin",
+            ),
+            (
+                "cat: /h/.ssh/id_rsa: Permission denied",
+                "it holds keys, logins or history",
+            ),
+            (
+                "touch: cannot touch '/usr/lib/x': Read-only file system",
+                "a place of the system",
+            ),
+        ];
+        for (line, wanted) in table {
+            let told = denied_paths(&plan, Mechanism::Bwrap, line);
+            let text: Vec<String> = told.iter().map(Denial::describe).collect();
+            assert_eq!(text.len(), 1, "{line}: {text:?}");
+            assert!(text[0].contains(wanted), "{line}: {text:?}");
+        }
     }
 }

@@ -14,7 +14,9 @@ use super::places::{
     DEFAULT_CACHES, KEPT_IN_RUN, LOCKED_IN_CACHES, PRIVATE, SECRETS, SOCKETS, TOOLCHAINS,
     TREE_SETTINGS, home_path,
 };
-use rules::{PathRules, Priority};
+pub(super) use refuse::SYSTEM;
+use rules::{PathRules, Priority, WHY_JOURNALS, WHY_PROGRAM, WHY_SELF, WHY_STATE};
+pub(super) use rules::{RuleKind, WHY_SECRET};
 
 pub use agent::{AgentPlaces, EntryKind, hosts_of, named_hosts};
 pub use git::{GitPlaces, SHARED_OBJECTS, SlotGit};
@@ -110,6 +112,12 @@ impl SandboxPlan {
     /// What holds for a path.
     pub fn access(&self, path: &Path) -> Access {
         rules::access(&self.rules, path)
+    }
+
+    /// What that follows from, where it is not the default.
+    pub(super) fn rule(&self, path: &Path) -> Option<&PathRule> {
+        let mut rules = self.rules.iter().rev();
+        rules.find(|rule| path.starts_with(&rule.path))
     }
 
     /// Paths with this access.
@@ -261,20 +269,15 @@ impl Planning<'_> {
             }
         }
         for place in SECRETS {
-            let why = "keys, logins or history that the agent does not need";
+            let why = WHY_SECRET;
             self.set_if_there(&home.join(place), Access::Hidden, why, Priority::Secret);
         }
         for program in self.facts.programs.clone() {
-            let why = "programs that are started";
+            let why = WHY_PROGRAM;
             self.set_if_there(&program, Access::ReadOnly, why, Priority::Kept);
         }
         let program = self.facts.program.clone();
-        self.set_if_there(
-            &program,
-            Access::ReadOnly,
-            "descartes itself",
-            Priority::Kept,
-        );
+        self.set_if_there(&program, Access::ReadOnly, WHY_SELF, Priority::Kept);
     }
 
     fn caches(&mut self) {
@@ -326,13 +329,13 @@ impl Planning<'_> {
             self.lock(&lock.path, &lock.why, tree);
         }
         for folder in [tree, dir.as_path()] {
-            let why = "settings and state of descartes";
+            let why = WHY_STATE;
             let place = folder.join(".descartes");
             self.set_if_there(&place, Access::ReadOnly, why, Priority::Fixed);
         }
         let program = self.facts.program.clone();
         if program.starts_with(tree) {
-            let why = "descartes itself";
+            let why = WHY_SELF;
             self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
         }
     }
@@ -372,7 +375,7 @@ impl Planning<'_> {
     fn lock_programs_below(&mut self, granted: &Path) {
         for program in self.facts.programs.clone() {
             if program.starts_with(granted) && !program.starts_with(&self.facts.work_dir) {
-                let why = "programs that are started";
+                let why = WHY_PROGRAM;
                 self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
             }
         }
@@ -380,7 +383,7 @@ impl Planning<'_> {
 
     fn own_state(&mut self) {
         let root = self.facts.state_root.clone();
-        let why = "journals, locks and worktrees of descartes";
+        let why = WHY_JOURNALS;
         self.set_if_there(&root, Access::Hidden, why, Priority::Fixed);
     }
 }

@@ -255,6 +255,12 @@ pub fn attempt_change(
         change.sandbox = level.filter(|_| !is_kept);
         let why = config.sandbox.why.clone();
         change.sandbox_why = why.filter(|_| change.sandbox.is_some());
+        let new = |now: &[PathBuf], before: &[PathBuf]| {
+            let new = now.iter().filter(|path| !before.contains(path));
+            new.cloned().collect()
+        };
+        change.sandbox_write = new(&config.sandbox.write, &before.sandbox.write);
+        change.sandbox_read = new(&config.sandbox.read, &before.sandbox.read);
     }
     change
 }

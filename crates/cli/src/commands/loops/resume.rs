@@ -61,6 +61,8 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     change.permissions = args.agent.permissions;
     change.prompt_mode = args.agent.prompt_mode;
     change.sandbox = args.agent.sandbox;
+    change.sandbox_write = granted(&args.agent.sandbox_write, ctx);
+    change.sandbox_read = granted(&args.agent.sandbox_read, ctx);
     change_agent(&args.agent, &mut change, &found, ctx)?;
     let dir = found.dir.clone().unwrap_or_else(|| ctx.here.clone());
     let asking = Asking {
@@ -192,6 +194,15 @@ fn refuse_from_within(
         // A state file that has not run here: to begin from it is to start a loop.
         Err(_) => within::refuse_start(false, &found.state_file, ctx),
     }
+}
+
+/// Paths as they are from where they were typed.
+fn granted(paths: &[PathBuf], ctx: &CommandContext) -> Vec<PathBuf> {
+    let whole = |path: &PathBuf| {
+        let path = ctx.here.join(path);
+        path.canonicalize().unwrap_or(path)
+    };
+    paths.iter().map(whole).collect()
 }
 
 /// What changes from here on.

@@ -48,6 +48,33 @@ pub struct PathRule {
     pub why: String,
 }
 
+pub(in crate::sandbox) const WHY_SECRET: &str =
+    "keys, logins or history that the agent does not need";
+pub(in crate::sandbox) const WHY_PROGRAM: &str = "programs that are started";
+pub(in crate::sandbox) const WHY_SELF: &str = "descartes itself";
+pub(in crate::sandbox) const WHY_STATE: &str = "settings and state of descartes";
+pub(in crate::sandbox) const WHY_JOURNALS: &str = "journals, locks and worktrees of descartes";
+
+/// What a rule protects, as far as that decides whether a flag may be named that opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sandbox) enum RuleKind {
+    Secret,
+    Program,
+    Own,
+    Other,
+}
+
+impl PathRule {
+    pub(in crate::sandbox) fn kind(&self) -> RuleKind {
+        match self.why.as_str() {
+            WHY_SECRET => RuleKind::Secret,
+            WHY_PROGRAM => RuleKind::Program,
+            WHY_SELF | WHY_STATE | WHY_JOURNALS => RuleKind::Own,
+            _ => RuleKind::Other,
+        }
+    }
+}
+
 /// Which of two rules for the same path holds: the later in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
