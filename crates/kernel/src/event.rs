@@ -105,7 +105,7 @@ pub enum Event {
     HostStarted { host: HostFacts },
     /// Limits, gates, prompt or model were changed.
     ConfigChanged {
-        change: ConfigChange,
+        change: Box<ConfigChange>,
         /// By what: `resume`, `set`, `state file`.
         by: String,
         /// Who did it, where a command did.

@@ -14,7 +14,7 @@ pub(super) fn is_the_providers(norm: &str, kind: LimitKind) -> bool {
     }
     let mut hosts = hosts(norm).peekable();
     let is_named = hosts.peek().is_some();
-    if hosts.any(|host| host == Host::Private) {
+    if hosts.any(|host| host == NamedHost::Private) {
         return false;
     }
     // A provider is there, and answers or does not. What refuses a connection is a port of a machine on which
@@ -33,26 +33,26 @@ const DOMAINS: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Host {
+enum NamedHost {
     Private,
     Public,
 }
 
 /// The machines that a line names.
-fn hosts(norm: &str) -> impl Iterator<Item = Host> {
+fn hosts(norm: &str) -> impl Iterator<Item = NamedHost> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':');
     let words = norm.split(move |c: char| !is_part(c));
     words.filter_map(|word| host(word.trim_matches(['.', '-'])))
 }
 
-fn host(word: &str) -> Option<Host> {
+fn host(word: &str) -> Option<NamedHost> {
     let of_address = |is_private| match is_private {
-        true => Host::Private,
-        false => Host::Public,
+        true => NamedHost::Private,
+        false => NamedHost::Public,
     };
     // `::1`, and `::1:3000` as node writes it.
     if word == "::1" || word.starts_with("::1:") {
-        return Some(Host::Private);
+        return Some(NamedHost::Private);
     }
     let name = word.trim_start_matches(':');
     let name = name.split(':').next().unwrap_or(name);
@@ -71,10 +71,10 @@ fn host(word: &str) -> Option<Host> {
             .iter()
             .any(|end| name.ends_with(end));
     if is_local {
-        return Some(Host::Private);
+        return Some(NamedHost::Private);
     }
     let (_, last) = name.rsplit_once('.')?;
-    DOMAINS.contains(&last).then_some(Host::Public)
+    DOMAINS.contains(&last).then_some(NamedHost::Public)
 }
 
 fn is_private(address: Ipv4Addr) -> bool {

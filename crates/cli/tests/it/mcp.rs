@@ -94,7 +94,7 @@ fn a_loop_is_started_followed_to_its_end_and_looked_at() {
     let diff = client.done("diff", &json!({ "loop": "auth", "iteration": 1 }));
     assert_eq!(
         diff["files"],
-        json!([{ "path": "work.txt", "status": "added" }])
+        json!([{ "path": "work.txt", "status": "added", "outside": false }])
     );
     assert!(diff["patch"].as_str().unwrap().contains("+done"), "{diff}");
     let names = client.done("diff", &json!({ "files_only": true }));

@@ -182,7 +182,7 @@ impl Runner<'_> {
             message: "none of the tasks that this loop is to do is in it any more".to_owned(),
             hint: format!(
                 "see: descartes roadmap check {}",
-                descartes_text::shell::path(&path)
+                descartes_text::shell::path(path)
             ),
         }
     }

@@ -399,7 +399,8 @@ fn an_object_folder_that_cannot_be_made_gives_unknown_with_the_path() {
 /// loop that goes on, not from one that was taken up again, and not from who looks later.
 #[test]
 fn an_index_that_lies_hides_no_change() {
-    let lies: &[(&str, fn(&World))] = &[
+    type Lie = (&'static str, fn(&World));
+    let lies: &[Lie] = &[
         ("assume-unchanged", |world| {
             world.git(&["update-index", "--assume-unchanged", "a.txt"]);
             world.write("a.txt", "b\n");

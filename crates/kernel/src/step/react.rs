@@ -509,7 +509,7 @@ fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -
         }
         Command::Set { change } => {
             events.push(Event::ConfigChanged {
-                change: (**change).clone(),
+                change: change.clone(),
                 by: "set".to_owned(),
                 from: from.cloned(),
             });

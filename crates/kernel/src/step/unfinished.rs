@@ -95,7 +95,7 @@ pub fn take_up(
     }
     if !taken.change.is_empty() {
         events.push(Event::ConfigChanged {
-            change: taken.change.clone(),
+            change: Box::new(taken.change.clone()),
             by: "resume".to_owned(),
             from: taken.from.cloned(),
         });

@@ -144,7 +144,7 @@ fn a_fallback_takes_over_and_the_first_agent_comes_back_after_its_reset() {
         ..Default::default()
     };
     sim.append(Event::ConfigChanged {
-        change: more,
+        change: Box::new(more),
         by: "resume".into(),
         from: None,
     });

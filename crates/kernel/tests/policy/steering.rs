@@ -128,10 +128,10 @@ fn gates_that_are_replaced_before_the_resume_judge_the_claim_that_was_left() {
     assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
     sim.append(Event::LoopReopened);
     sim.append(Event::ConfigChanged {
-        change: ConfigChange {
+        change: Box::new(ConfigChange {
             verify: Some(vec!["c".into()]),
             ..ConfigChange::default()
-        },
+        }),
         by: "resume".into(),
         from: None,
     });

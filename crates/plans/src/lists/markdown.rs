@@ -108,7 +108,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_title_that_asks_somebody_is_passed_over(
-            title in "(manual|hu|man|check|point|MANUAL|Human|Check|chec\u{212a}|po\u{130}nt|[a-zé ]){0,6}",
+            title in "(manual|hu|man|check|point|MANUAL|Human|Check|ch[e]c\u{212a}|po\u{130}nt|[a-zé ]){0,6}",
         ) {
             let plain = title.to_lowercase();
             let says = ["manual", "checkpoint", "human"].into_iter().any(|word| plain.contains(word));

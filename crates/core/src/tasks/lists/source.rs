@@ -310,7 +310,7 @@ pub(super) fn plan_of(
             message: lines.join("\n  "),
             hint: format!(
                 "see: descartes roadmap check {}",
-                descartes_text::shell::path(&path)
+                descartes_text::shell::path(path)
             ),
         }
     })?;
