@@ -100,9 +100,13 @@ fn a_disk_that_is_mounted_while_the_agent_runs_is_read_only() {
     if !has_bwrap() || !is_root || descartes_proc::landlock_abi().is_none() {
         return;
     }
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    if target.starts_with("/tmp") {
+        eprintln!("NOT TESTED: the build folder lies in /tmp, which is another one in the sandbox");
+        return;
+    }
     let world = world("");
-    // Not below `/tmp`, which may be written.
-    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let disk = tempfile::tempdir_in(target).unwrap();
     let inside = "echo > ready; read line < go; mountpoint -q $DISK && echo seen; touch $DISK/x && echo written; true";
     let script = "mount --make-rshared / && mkfifo ready go || exit 9
         \"$0\" sandbox --sandbox workspace -- sh -c \"$1\" & read line < ready
