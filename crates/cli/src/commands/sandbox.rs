@@ -109,7 +109,7 @@ impl ChosenSandbox {
                 json!({
                     "path": rule.path.display().to_string(),
                     "access": rule.access.as_str(),
-                    "why": rule.why,
+                    "why": rule.why.as_str(),
                 })
             })
             .collect();
@@ -247,7 +247,11 @@ fn show(chosen: &ChosenSandbox, printer: &Printer) {
         printer.line("");
         printer.line(title);
         for rule in rules {
-            printer.line(&format!("  {}  ({})", rule.path.display(), rule.why));
+            printer.line(&format!(
+                "  {}  ({})",
+                rule.path.display(),
+                rule.why.as_str()
+            ));
         }
     }
     printer.line("");

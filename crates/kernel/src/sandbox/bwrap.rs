@@ -86,7 +86,7 @@ mod tests {
             is_folder,
             access,
             source: None,
-            why: String::new(),
+            why: "".into(),
         }
     }
 
@@ -112,6 +112,7 @@ mod tests {
                 rule("/h/p/.git/config", Access::ReadOnly, false),
                 rule("/tmp", Access::Private, true),
             ],
+            silent: Vec::new(),
             network: Network::Host,
             work_dir: "/h/p".into(),
             make: Vec::new(),

@@ -154,6 +154,7 @@ mod tests {
             network: Network::Host,
             work_dir: "/p".into(),
             make: Vec::new(),
+            silent: Vec::new(),
             in_private: Vec::new(),
         };
         let table = [

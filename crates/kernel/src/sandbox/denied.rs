@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use descartes_text::shell;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Access, RuleKind, SYSTEM, SandboxPlan};
+use super::plan::{Access, PathRule, RuleKind, SYSTEM, SandboxPlan};
 use super::summary::Mechanism;
 
 /// What our proxy prints for a host that is not allowed.
@@ -143,7 +143,8 @@ pub fn denied_paths(
             let flag = "--sandbox workspace, which limits neither processes nor memory";
             count(what.trim().to_owned(), typed(flag));
         } else if let Some(told) = Told::of(line) {
-            let advised = paths(line, &plan.work_dir).into_iter().filter_map(|word| {
+            let advised = paths(line, &plan.work_dir, around.look);
+            let advised = advised.into_iter().filter_map(|word| {
                 let advice = advice_for(plan, mechanism, told, &word.path, around)?;
                 Some((word, advice))
             });
@@ -170,21 +171,111 @@ struct PathWord {
     says_it: bool,
 }
 
-/// Words in a line that may be paths, from where the program worked.
-fn paths(line: &str, work_dir: &Path) -> Vec<PathWord> {
+/// What may be paths in a line, from where the program worked: what stands in quotes, and words outside of
+/// them. A path with blanks that nobody quoted is told by what is there.
+fn paths(line: &str, work_dir: &Path, look: &dyn Fn(&Path) -> Option<bool>) -> Vec<PathWord> {
+    let mut found = Vec::new();
+    for (n, piece) in pieces(line).into_iter().enumerate() {
+        match piece {
+            PathText::Quoted(text) => found.extend(path_word(text, false, work_dir)),
+            PathText::Bare(text) => bare_paths(text, n == 0, work_dir, look, &mut found),
+        }
+    }
+    found
+}
+
+enum PathText<'l> {
+    Quoted(&'l str),
+    Bare(&'l str),
+}
+
+/// A quote opens before a path and closes at the end of a word: `can't` has none, nor has a sentence in quotes.
+fn pieces(line: &str) -> Vec<PathText<'_>> {
+    const QUOTES: [(char, char); 5] =
+        [('\'', '\''), ('"', '"'), ('`', '`'), ('‘', '’'), ('“', '”')];
+    let mut pieces = Vec::new();
+    let (mut bare, mut at) = (0, 0);
+    while let Some(c) = line[at..].chars().next() {
+        let inner = at + c.len_utf8();
+        let starts = ["/", "./", "../"]
+            .iter()
+            .any(|start| line[inner..].starts_with(start));
+        let quote = QUOTES.iter().find(|(open, _)| *open == c && starts);
+        let end = quote.and_then(|(open, close)| {
+            // GNU writes `'…'`, and old programs "`…'".
+            let closes = |c: char| c == *close || (*open == '`' && c == '\'');
+            let ends = |(at, c): &(usize, char)| {
+                let after = line[inner + at + c.len_utf8()..].chars().next();
+                closes(*c) && !after.is_some_and(char::is_alphanumeric)
+            };
+            let found = line[inner..].char_indices().find(ends);
+            found.map(|(at, c)| (inner + at, inner + at + c.len_utf8()))
+        });
+        at = inner;
+        if let Some((end, after)) = end {
+            pieces.push(PathText::Bare(&line[bare..inner - c.len_utf8()]));
+            // Quotes within quotes are escaped.
+            pieces.push(PathText::Quoted(line[inner..end].trim_end_matches('\\')));
+            (bare, at) = (after, after);
+        }
+    }
+    pieces.push(PathText::Bare(&line[bare..]));
+    pieces
+}
+
+fn bare_paths(
+    text: &str,
+    is_first: bool,
+    work_dir: &Path,
+    look: &dyn Fn(&Path) -> Option<bool>,
+    found: &mut Vec<PathWord>,
+) {
     let stops = |c: char| c.is_whitespace() || "'\"`‘’“”(),;<>\\".contains(c);
-    let words = line.split(stops).filter(|word| !word.is_empty());
-    let words = words.enumerate().map(|(n, word)| {
-        let says_it = n == 0 && word.ends_with(':');
-        (says_it, word.trim_end_matches([':', '.']))
-    });
-    words
-        .filter(|(_, word)| !word.is_empty() && *word != "/")
-        .map(|(says_it, word)| PathWord {
-            path: work_dir.join(word.trim_start_matches("./")),
-            says_it,
-        })
-        .collect()
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some(long) = with_blanks(rest, look) {
+            found.extend(path_word(long, false, work_dir));
+            at += long.len();
+            continue;
+        }
+        let end = rest.find(stops).unwrap_or(rest.len());
+        let says_it = is_first && at == 0 && rest[..end].ends_with(':');
+        found.extend(path_word(&rest[..end], says_it, work_dir));
+        at += end + rest[end..].chars().next().map_or(0, char::len_utf8);
+    }
+}
+
+/// Of how many words a path is recognized that nobody quoted.
+const MOST_WORDS: usize = 8;
+
+/// The longest path with blanks at the start of a text of which the file, or the folder around it, is there.
+fn with_blanks<'t>(text: &'t str, look: &dyn Fn(&Path) -> Option<bool>) -> Option<&'t str> {
+    if !text.starts_with('/') {
+        return None;
+    }
+    let end = text.find(": ").unwrap_or(text.len());
+    let ends = text[..end].match_indices(' ').map(|(at, _)| at);
+    // The first ends a path without blanks. A path of more words is not worth as many looks at the disk.
+    let ends = ends.chain([end]).skip(1).take(MOST_WORDS);
+    let is_there = |path: &Path| {
+        let folder = path.parent().filter(|folder| folder.parent().is_some());
+        let has_blank = |path: &Path| path.to_string_lossy().contains(' ');
+        look(path).is_some()
+            || folder.is_some_and(|folder| has_blank(folder) && look(folder) == Some(true))
+    };
+    let paths = ends.map(|end| text[..end].trim_end_matches(['.', ':', ' ']));
+    let mut there: Vec<&str> = paths.filter(|path| is_there(Path::new(path))).collect();
+    there.pop()
+}
+
+fn path_word(word: &str, says_it: bool, work_dir: &Path) -> Option<PathWord> {
+    let word = word.trim_end_matches([':', '.']);
+    let path = || work_dir.join(word.trim_start_matches("./"));
+    (!word.is_empty() && word != "/").then(|| PathWord {
+        path: path(),
+        says_it,
+    })
 }
 
 /// What would allow it; `None` where it is allowed, or nobody could.
@@ -204,20 +295,27 @@ fn advice_for(
         ..Advice::default()
     };
     let rule = plan.rule(path);
-    let kind = rule.map_or(RuleKind::Other, |rule| rule.kind());
+    let kind = rule.map_or(RuleKind::Other, |rule| rule.why.kind);
+    let of_rule = |what: &dyn Fn(&PathRule) -> String| never(&rule.map(what).unwrap_or_default());
     match (plan.access(path), told, mechanism) {
         (Access::ReadOnly, Told::ReadOnly, _)
         | (Access::ReadOnly, Told::NoRight, Mechanism::Landlock) => Some(match kind {
             RuleKind::Program => never("it is a program that is started, which stays as it is"),
             RuleKind::Own => never("it belongs to descartes"),
-            RuleKind::Secret | RuleKind::Other => writable(path, plan, around),
+            RuleKind::Fixed => of_rule(&|rule| format!("it stays as it is: {}", rule.why.as_str())),
+            RuleKind::Secret | RuleKind::AskedToHide | RuleKind::Other => {
+                writable(path, plan, around)
+            }
         }),
         (Access::Hidden, ..) if !path.starts_with("/run") => Some(match kind {
             RuleKind::Own => never("it belongs to descartes"),
             RuleKind::Secret => {
                 never("it holds keys, logins or history, which the agent does not need")
             }
-            RuleKind::Program | RuleKind::Other => match (around.look)(path) {
+            RuleKind::AskedToHide => of_rule(&|rule| {
+                format!("it is hidden by --sandbox-hide {}", shell::path(&rule.path))
+            }),
+            RuleKind::Program | RuleKind::Fixed | RuleKind::Other => match (around.look)(path) {
                 Some(_) => Advice {
                     flag: format!("--sandbox-read {}", shell::path(path)),
                     ..Advice::default()
@@ -230,11 +328,18 @@ fn advice_for(
 }
 
 /// What is named to be written: the file itself, or the nearest folder that is there. That is never a
-/// folder around the home directory or the project, and no folder of the system.
+/// folder around the home directory, the project or files of descartes, and no folder of the system.
 fn writable(path: &Path, plan: &SandboxPlan, around: &OutsideView<'_>) -> Advice {
     let is_wide = |folder: &Path| {
         let holds = |place: Option<&Path>| place.is_some_and(|place| place.starts_with(folder));
-        folder.parent().is_none() || holds(around.home) || holds(Some(&plan.work_dir))
+        let own = plan
+            .every_rule()
+            .filter(|rule| rule.why.kind == RuleKind::Own);
+        let mut own = own.map(|rule| Some(rule.path.as_path()));
+        folder.parent().is_none()
+            || holds(around.home)
+            || holds(Some(&plan.work_dir))
+            || own.any(holds)
     };
     let mut missing = None;
     for place in path.ancestors() {
@@ -270,8 +375,7 @@ fn writable(path: &Path, plan: &SandboxPlan, around: &OutsideView<'_>) -> Advice
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::plan::WHY_SECRET;
-    use crate::sandbox::{Network, PathRule, RunPurpose, SandboxLevel};
+    use crate::sandbox::{Network, RuleReason, RunPurpose, SandboxLevel};
 
     #[test]
     fn a_path_outside_of_the_grants_is_told_with_the_flag_that_allows_it() {
@@ -280,9 +384,10 @@ mod tests {
             is_folder: true,
             access,
             source: None,
-            why: match path.contains(".ssh") {
-                true => WHY_SECRET.to_owned(),
-                false => String::new(),
+            why: match path {
+                "/h/.ssh" => RuleReason::SECRET,
+                "/h/secret plans" => RuleReason::HIDE,
+                _ => "".into(),
             },
         };
         let plan = SandboxPlan {
@@ -290,9 +395,11 @@ mod tests {
             purpose: RunPurpose::Agent,
             rules: vec![
                 rule("/h/.ssh", Access::Hidden),
+                rule("/h/secret plans", Access::Hidden),
                 rule("/h/p", Access::Writable),
                 rule("/h/p/check.sh", Access::ReadOnly),
             ],
+            silent: Vec::new(),
             network: Network::Host,
             work_dir: "/h/p".into(),
             make: Vec::new(),
@@ -307,7 +414,15 @@ mod tests {
             {\"e\":\"/proc/sys/x: Read-only file system\"}\n\
             all is well in /h/other\n\
             descartes sandbox: no network to evil.example:443 (not allowed)\n";
-        let there = ["/h", "/h/p", "/h/p/check.sh", "/h/.ssh/id_rsa", "/h/bin"];
+        let there = [
+            "/h",
+            "/h/p",
+            "/h/p/check.sh",
+            "/h/.ssh/id_rsa",
+            "/h/bin",
+            "/h/my dir",
+            "/h/secret plans",
+        ];
         let look = |path: &Path| {
             there
                 .iter()
@@ -357,6 +472,30 @@ mod tests {
             (
                 "cat: /h/.ssh/id_rsa: Permission denied",
                 "it holds keys, logins or history",
+            ),
+            (
+                "touch: cannot touch '/h/my dir/new file': Read-only file system",
+                "denied /h/my dir/new file; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                "sh: 1: cannot create /h/my dir/new file: Read-only file system",
+                "denied /h/my dir/new file; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                r#"{"error":"EROFS, can't open '/h/my dir/y'"}"#,
+                "denied /h/my dir/y; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                r#"{"error":"EROFS: \"/h/my dir/z\""}"#,
+                "denied /h/my dir/z; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                "it can't be written: \"/h/my dir/x\" (EROFS)",
+                "denied /h/my dir/x; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                "cat: '/h/secret plans/a': No such file or directory",
+                "it is hidden by --sandbox-hide '/h/secret plans'",
             ),
             (
                 "touch: cannot touch '/usr/lib/x': Read-only file system",

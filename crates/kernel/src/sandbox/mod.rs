@@ -25,7 +25,7 @@ pub use limits::{GroupFacts, GroupOrder, HeldLimits, LimitFacts};
 pub use places::{DEFAULT_CACHES, home_path};
 pub use plan::{
     Access, AgentPlaces, EntryKind, ExtraLock, FoundPath, GitPlaces, Make, Network, PathRule,
-    RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of,
-    named_hosts, plan,
+    RuleReason, RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit,
+    hosts_of, named_hosts, plan,
 };
 pub use summary::{Mechanism, SandboxSummary};

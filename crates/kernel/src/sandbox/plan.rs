@@ -15,13 +15,13 @@ use super::places::{
     TREE_SETTINGS, home_path,
 };
 pub(super) use refuse::SYSTEM;
-use rules::{PathRules, Priority, WHY_JOURNALS, WHY_PROGRAM, WHY_SELF, WHY_STATE};
-pub(super) use rules::{RuleKind, WHY_SECRET};
+pub(super) use rules::RuleKind;
+use rules::{PathRules, Priority};
 
 pub use agent::{AgentPlaces, EntryKind, hosts_of, named_hosts};
 pub use git::{GitPlaces, SHARED_OBJECTS, SlotGit};
 pub use refuse::SandboxError;
-pub use rules::{Access, PathRule};
+pub use rules::{Access, PathRule, RuleReason};
 
 /// What is found at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub struct SandboxPlan {
     pub purpose: RunPurpose,
     /// Folders before what is in them: the last rule above a path holds for it.
     pub rules: Vec<PathRule>,
+    /// Rules that change nothing where they stand, but say what must not be opened.
+    pub silent: Vec<PathRule>,
     pub network: Network,
     pub work_dir: PathBuf,
     /// What is missing and has to be made first.
@@ -116,8 +118,13 @@ impl SandboxPlan {
 
     /// What that follows from, where it is not the default.
     pub(super) fn rule(&self, path: &Path) -> Option<&PathRule> {
-        let mut rules = self.rules.iter().rev();
-        rules.find(|rule| path.starts_with(&rule.path))
+        let above = |rule: &&PathRule| path.starts_with(&rule.path);
+        let rules = self.every_rule().filter(above);
+        rules.max_by_key(|rule| rule.path.components().count())
+    }
+
+    pub(super) fn every_rule(&self) -> impl Iterator<Item = &PathRule> {
+        self.silent.iter().chain(&self.rules)
     }
 
     /// Paths with this access.
@@ -152,11 +159,12 @@ pub fn plan(
     planning.locks(&tree);
     planning.asked_for()?;
     planning.own_state();
-    let (rules, in_private) = planning.rules.finish(&tree);
+    let (rules, silent, in_private) = planning.rules.finish(&tree);
     Ok(SandboxPlan {
         level,
         purpose,
         rules,
+        silent,
         network: network(facts, config, level, purpose),
         work_dir: facts.work_dir.clone(),
         make: planning.make,
@@ -195,13 +203,25 @@ impl Planning<'_> {
         (self.facts.look)(path)
     }
 
-    fn set(&mut self, found: &FoundPath, access: Access, why: &str, priority: Priority) {
+    fn set(
+        &mut self,
+        found: &FoundPath,
+        access: Access,
+        why: impl Into<RuleReason>,
+        priority: Priority,
+    ) {
         self.rules
             .set(&found.real, found.is_folder, access, why, priority);
     }
 
     /// The same for a path that may be missing.
-    fn set_if_there(&mut self, path: &Path, access: Access, why: &str, priority: Priority) {
+    fn set_if_there(
+        &mut self,
+        path: &Path,
+        access: Access,
+        why: impl Into<RuleReason>,
+        priority: Priority,
+    ) {
         if let Some(found) = self.look(path) {
             self.set(&found, access, why, priority);
         }
@@ -269,15 +289,15 @@ impl Planning<'_> {
             }
         }
         for place in SECRETS {
-            let why = WHY_SECRET;
+            let why = RuleReason::SECRET;
             self.set_if_there(&home.join(place), Access::Hidden, why, Priority::Secret);
         }
         for program in self.facts.programs.clone() {
-            let why = WHY_PROGRAM;
+            let why = RuleReason::PROGRAM;
             self.set_if_there(&program, Access::ReadOnly, why, Priority::Kept);
         }
         let program = self.facts.program.clone();
-        self.set_if_there(&program, Access::ReadOnly, WHY_SELF, Priority::Kept);
+        self.set_if_there(&program, Access::ReadOnly, RuleReason::SELF, Priority::Kept);
     }
 
     fn caches(&mut self) {
@@ -326,22 +346,22 @@ impl Planning<'_> {
             }
         }
         for lock in self.facts.extra_locks.clone() {
-            self.lock(&lock.path, &lock.why, tree);
+            self.lock(&lock.path, lock.why, tree);
         }
         for folder in [tree, dir.as_path()] {
-            let why = WHY_STATE;
+            let why = RuleReason::STATE;
             let place = folder.join(".descartes");
             self.set_if_there(&place, Access::ReadOnly, why, Priority::Fixed);
         }
         let program = self.facts.program.clone();
         if program.starts_with(tree) {
-            let why = WHY_SELF;
+            let why = RuleReason::SELF;
             self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
         }
     }
 
     /// Locks a path in the work tree, unless the user frees it or something above it.
-    fn lock(&mut self, path: &Path, why: &str, tree: &Path) {
+    fn lock(&mut self, path: &Path, why: impl Into<RuleReason>, tree: &Path) {
         let Some(found) = self.look(path).filter(|found| found.real.starts_with(tree)) else {
             return;
         };
@@ -366,7 +386,7 @@ impl Planning<'_> {
         }
         for path in &self.config.hide {
             let found = refuse::hide(self.facts, path)?;
-            self.set(&found, Access::Hidden, "--sandbox-hide", Priority::Asked);
+            self.set(&found, Access::Hidden, RuleReason::HIDE, Priority::Asked);
         }
         Ok(())
     }
@@ -375,7 +395,7 @@ impl Planning<'_> {
     fn lock_programs_below(&mut self, granted: &Path) {
         for program in self.facts.programs.clone() {
             if program.starts_with(granted) && !program.starts_with(&self.facts.work_dir) {
-                let why = WHY_PROGRAM;
+                let why = RuleReason::PROGRAM;
                 self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
             }
         }
@@ -383,7 +403,7 @@ impl Planning<'_> {
 
     fn own_state(&mut self) {
         let root = self.facts.state_root.clone();
-        let why = WHY_JOURNALS;
+        let why = RuleReason::JOURNALS;
         self.set_if_there(&root, Access::Hidden, why, Priority::Fixed);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_agents::agent::SandboxNeeds;
 
-use super::rules::{Access, Priority};
+use super::rules::{Access, Priority, RuleReason};
 use super::{Make, Planning, RunPurpose};
 use crate::sandbox::places::home_path;
 
@@ -113,16 +113,16 @@ impl Planning<'_> {
 
     fn hide_agent(&mut self, agent: &AgentPlaces) {
         for place in &agent.write {
-            let why = format!("sessions and login of {}", agent.name);
-            self.set_if_there(place, Access::Hidden, &why, Priority::Secret);
+            let why = RuleReason::login_of(&agent.name);
+            self.set_if_there(place, Access::Hidden, why, Priority::Secret);
         }
     }
 
     fn own_agent(&mut self, agent: &AgentPlaces) {
         for place in &agent.write {
             let found = self.look_or_make(Make::Folder(place.clone()));
-            let why = format!("sessions and login of {}", agent.name);
-            self.set(&found, Access::Writable, &why, Priority::Writable);
+            let why = RuleReason::login_of(&agent.name);
+            self.set(&found, Access::Writable, why, Priority::Writable);
         }
         for (place, kind) in &agent.lock {
             let below = |folder: &PathBuf| place.starts_with(folder);

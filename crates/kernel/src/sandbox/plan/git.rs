@@ -96,7 +96,7 @@ impl Planning<'_> {
             .show(Path::new(SHARED_OBJECTS), &objects, Access::ReadOnly, why);
     }
 
-    fn lock_git(&mut self, path: &Path, entry: GitEntry, why: &str) {
+    fn lock_git(&mut self, path: &Path, entry: GitEntry, why: &'static str) {
         let found = match entry {
             GitEntry::IfThere => self.look(path),
             GitEntry::File => Some(self.look_or_make(Make::File(path.to_owned(), String::new()))),

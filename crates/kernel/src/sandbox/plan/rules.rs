@@ -1,5 +1,6 @@
-//! PathRules about paths: what holds where two of them meet.
+//! Rules about paths: what holds where two of them meet.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -44,16 +45,16 @@ pub struct PathRule {
     pub access: Access,
     /// What is seen there instead of what is there.
     pub source: Option<PathBuf>,
-    /// For people.
-    pub why: String,
+    pub why: RuleReason,
 }
 
-pub(in crate::sandbox) const WHY_SECRET: &str =
-    "keys, logins or history that the agent does not need";
-pub(in crate::sandbox) const WHY_PROGRAM: &str = "programs that are started";
-pub(in crate::sandbox) const WHY_SELF: &str = "descartes itself";
-pub(in crate::sandbox) const WHY_STATE: &str = "settings and state of descartes";
-pub(in crate::sandbox) const WHY_JOURNALS: &str = "journals, locks and worktrees of descartes";
+/// Why there is a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleReason {
+    pub(in crate::sandbox) kind: RuleKind,
+    /// For people.
+    text: Cow<'static, str>,
+}
 
 /// What a rule protects, as far as that decides whether a flag may be named that opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +62,54 @@ pub(in crate::sandbox) enum RuleKind {
     Secret,
     Program,
     Own,
+    /// What the user hid.
+    AskedToHide,
+    /// Locked whatever is asked for.
+    Fixed,
     Other,
 }
 
-impl PathRule {
-    pub(in crate::sandbox) fn kind(&self) -> RuleKind {
-        match self.why.as_str() {
-            WHY_SECRET => RuleKind::Secret,
-            WHY_PROGRAM => RuleKind::Program,
-            WHY_SELF | WHY_STATE | WHY_JOURNALS => RuleKind::Own,
-            _ => RuleKind::Other,
+impl RuleReason {
+    pub(in crate::sandbox) const SECRET: Self = Self::new(
+        RuleKind::Secret,
+        "keys, logins or history that the agent does not need",
+    );
+    pub(super) const PROGRAM: Self = Self::new(RuleKind::Program, "programs that are started");
+    pub(super) const SELF: Self = Self::new(RuleKind::Own, "descartes itself");
+    pub(super) const STATE: Self = Self::new(RuleKind::Own, "settings and state of descartes");
+    pub(super) const JOURNALS: Self =
+        Self::new(RuleKind::Own, "journals, locks and worktrees of descartes");
+    pub(in crate::sandbox) const HIDE: Self = Self::new(RuleKind::AskedToHide, "--sandbox-hide");
+
+    const fn new(kind: RuleKind, text: &'static str) -> Self {
+        let text = Cow::Borrowed(text);
+        Self { kind, text }
+    }
+
+    pub(super) fn login_of(agent: &str) -> Self {
+        Self {
+            kind: RuleKind::Secret,
+            text: Cow::Owned(format!("sessions and login of {agent}")),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<&'static str> for RuleReason {
+    fn from(text: &'static str) -> Self {
+        Self::new(RuleKind::Other, text)
+    }
+}
+
+impl From<String> for RuleReason {
+    fn from(text: String) -> Self {
+        let text = Cow::Owned(text);
+        Self {
+            kind: RuleKind::Other,
+            text,
         }
     }
 }
@@ -97,35 +136,39 @@ impl PathRules {
         path: &Path,
         is_folder: bool,
         access: Access,
-        why: &str,
+        why: impl Into<RuleReason>,
         priority: Priority,
     ) {
         let stronger = |(known, _): &(Priority, PathRule)| *known > priority;
         if self.0.get(path).is_some_and(stronger) {
             return;
         }
+        let mut why = why.into();
+        if priority == Priority::Fixed && why.kind == RuleKind::Other {
+            why.kind = RuleKind::Fixed;
+        }
         let rule = PathRule {
             path: path.to_owned(),
             is_folder,
             access,
             source: None,
-            why: why.to_owned(),
+            why,
         };
         self.0.insert(path.to_owned(), (priority, rule));
     }
 
     /// Shows another file or folder at a path.
-    pub(super) fn show(&mut self, path: &Path, source: &Path, access: Access, why: &str) {
+    pub(super) fn show(&mut self, path: &Path, source: &Path, access: Access, why: &'static str) {
         self.set(path, true, access, why, Priority::Fixed);
         if let Some((_, rule)) = self.0.get_mut(path) {
             rule.source = Some(source.to_owned());
         }
     }
 
-    /// All rules that say something, folders before what is in them; and paths that are hidden only by being in
-    /// a private folder.
-    pub(super) fn finish(self, tree: &Path) -> (Vec<PathRule>, Vec<PathBuf>) {
-        let mut in_private = Vec::new();
+    /// All rules that say something, folders before what is in them; those that say nothing; and paths that are
+    /// hidden only by being in a private folder.
+    pub(super) fn finish(self, tree: &Path) -> (Vec<PathRule>, Vec<PathRule>, Vec<PathBuf>) {
+        let (mut silent, mut in_private) = (Vec::new(), Vec::new());
         // Sorted by path: a folder comes before everything below it.
         let mut rules: Vec<PathRule> = Vec::new();
         for (_, (_, rule)) in self.0 {
@@ -141,11 +184,14 @@ impl PathRules {
             };
             if !says_nothing || rule.source.is_some() {
                 rules.push(rule);
-            } else if rule.access == Access::Hidden && above == Access::Private {
-                in_private.push(rule.path);
+                continue;
             }
+            if rule.access == Access::Hidden && above == Access::Private {
+                in_private.push(rule.path.clone());
+            }
+            silent.push(rule);
         }
-        (pin(rules), in_private)
+        (pin(rules), silent, in_private)
     }
 }
 
@@ -174,7 +220,7 @@ fn pin(rules: Vec<PathRule>) -> Vec<PathRule> {
                 is_folder: true,
                 access: Access::Pinned,
                 source: None,
-                why: format!("cannot be moved: it holds {}", rule.path.display()),
+                why: format!("cannot be moved: it holds {}", rule.path.display()).into(),
             });
         }
     }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::sandbox::{Mechanism, OutsideView, denied_paths};
 
 /// A machine of files and folders; a folder ends with `/`.
 struct Machine(BTreeMap<PathBuf, bool>);
@@ -426,4 +427,65 @@ fn settings_of_an_agent_name_the_hosts_of_its_provider() {
     for nothing in ["base_url = \"{env:URL}\"", "baseURL", "base_url = 7", ""] {
         assert!(named_hosts(nothing).is_empty(), "{nothing}");
     }
+}
+
+#[test]
+fn whatever_flag_a_denial_suggests_opens_the_path_when_it_is_typed() {
+    let machine = Machine::new(ENTRIES);
+    let look = |path: &Path| machine.look(path);
+    let facts_of = facts;
+    let facts = facts_of(&look);
+    let is_folder = |path: &Path| machine.look(path).map(|found| found.is_folder);
+    let around = OutsideView {
+        home: facts.home.as_deref(),
+        look: &is_folder,
+    };
+    let asked = SandboxConfig {
+        hide: vec!["/home/me/p/Makefile".into()],
+        ..SandboxConfig::default()
+    };
+    let (mut opened, mut refused) = (0, 0);
+    for level in [SandboxLevel::Workspace, SandboxLevel::Strict] {
+        let before = plan(&facts, &asked, level, RunPurpose::Agent).unwrap();
+        for path in machine
+            .0
+            .keys()
+            .flat_map(|path| [path.clone(), path.join("new")])
+        {
+            let line = format!(
+                "sh: 1: cannot create '{}': Read-only file system",
+                path.display()
+            );
+            let told = denied_paths(&before, Mechanism::Bwrap, &line, &around);
+            let Some(denial) = told.first() else { continue };
+            if denial.flag.is_empty() {
+                refused += 1;
+                continue;
+            }
+            let (flag, given) = denial.flag.split_once(' ').unwrap();
+            let mut config = asked.clone();
+            match flag {
+                "--sandbox-write" => config.write.push(given.into()),
+                _ => config.read.push(given.into()),
+            }
+            let mut entries = ENTRIES.to_vec();
+            let made = denial
+                .note
+                .strip_prefix("mkdir ")
+                .map(|folder| format!("{folder}/"));
+            entries.extend(made.as_deref());
+            let later = Machine::new(&entries);
+            let look = |path: &Path| later.look(path);
+            let after = plan(&facts_of(&look), &config, level, RunPurpose::Agent);
+            let after = after.unwrap_or_else(|error| panic!("{}: {error}", denial.describe()));
+            let access = after.access(&path);
+            let is_open = match flag {
+                "--sandbox-write" => access.takes_writes(),
+                _ => access != Access::Hidden,
+            };
+            assert!(is_open, "{}: {access:?}", denial.describe());
+            opened += 1;
+        }
+    }
+    assert!(opened > 5 && refused > 5, "{opened} and {refused}");
 }
