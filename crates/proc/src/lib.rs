@@ -31,6 +31,7 @@ mod leftovers;
 mod lineage;
 mod listener;
 mod orphans;
+mod piped_output;
 mod procfs;
 mod pump;
 mod run_lifecycle;
@@ -54,6 +55,7 @@ pub use lineage::{
     Ancestor, GUARD_VERB, Peer, TrustedChild, is_trusted_child, own_lineage, trust_child,
 };
 pub use orphans::{OrphanSweep, become_subreaper, sweep_children};
+pub use piped_output::files_behind_pipe;
 pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;

@@ -1,5 +1,7 @@
 //! What happens in a night that nobody watches: gates are replaced, programs are updated, output goes to a file.
 
+use std::io::PipeReader;
+use std::process::Stdio;
 use std::time::Duration;
 
 use descartes_testkit::{World, eventually};
@@ -122,6 +124,37 @@ fn our_own_output_in_the_project_is_no_progress() {
     let run = world.run(shell);
     run.assert_code(4);
     assert!(world.read("run.log").contains("stalled"), "{run}");
+}
+
+/// As `descartes … | filter | tee run.log` does, with readers that are there before the loop begins.
+#[test]
+fn our_own_output_through_pipes_into_the_project_is_no_progress() {
+    let world = World::new();
+    world.git_init();
+    claude(&world, "");
+    let (from_loop, into_filter) = std::io::pipe().unwrap();
+    let (from_filter, into_log) = std::io::pipe().unwrap();
+    let log_file = std::fs::File::create(world.path("run.log")).unwrap();
+    let copy = |from: PipeReader, to: Stdio| {
+        let mut command = world.command("cat");
+        command.stdin(from).stdout(to).spawn().unwrap()
+    };
+    let mut filter = copy(from_loop, into_log.into());
+    let mut log = copy(from_filter, log_file.into());
+    let flags =
+        "--backend claude --permissions edit --sandbox off --prompt go -m 9 --stall-after 2";
+    let mut looped = world.descartes(["loop", "start"]);
+    looped.args(flags.split(' '));
+    looped
+        .stdout(into_filter.try_clone().unwrap())
+        .stderr(into_filter);
+    let code = looped.status().unwrap().code();
+    drop(looped);
+    filter.wait().unwrap();
+    log.wait().unwrap();
+    let told = world.read("run.log");
+    assert_eq!(code, Some(4), "{told}");
+    assert!(told.contains("stalled"), "{told}");
 }
 
 #[test]

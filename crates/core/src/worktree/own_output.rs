@@ -1,22 +1,25 @@
-//! Files that our own output goes to (`> run.log`, `nohup`): each line that we print changes them,
+//! Files that our own output goes to (`> run.log`, `nohup`, `| tee run.log`): each line that we print changes them,
 //! and would be taken for work of the agent. Whoever looks at the snapshots later prints elsewhere,
 //! so that they are noted beside them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use descartes_proc::files_behind_pipe;
 
 use super::text;
 
 /// Those of this process.
 pub(super) fn now() -> Vec<PathBuf> {
-    let file = |fd| {
-        let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-        path.is_file().then_some(path)
-    };
-    let mut files: Vec<PathBuf> = [1, 2].into_iter().filter_map(file).collect();
-    files.dedup();
-    files
+    let files = [1, 2].into_iter().flat_map(|fd| {
+        let direct = fs::read_link(format!("/proc/self/fd/{fd}")).ok();
+        let direct = direct.filter(|path| path.is_file());
+        direct.into_iter().chain(files_behind_pipe(fd))
+    });
+    let files: BTreeSet<PathBuf> = files.collect();
+    files.into_iter().collect()
 }
 
 /// Writes down those of this process, for all who open the same snapshots later. It is no loss of
