@@ -409,7 +409,38 @@ impl Repo {
     }
 
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Asked<bool> {
-        self.holds(&["merge-base", "--is-ancestor", old, new])
+        if self.cache.is_ancestor(old, new) {
+            return Ok(true);
+        }
+        let is_ancestor = self.holds(&["merge-base", "--is-ancestor", old, new])?;
+        // What a name stands for may change, and a clone of a part of the history may get the rest of it.
+        if is_ancestor && is_hash(old) && is_hash(new) {
+            self.cache.note_ancestor(old, new);
+        }
+        Ok(is_ancestor)
+    }
+
+    /// Puts a detached HEAD on a commit, unless it is there already.
+    pub(super) fn set_head(&self, git_dir: &Path, commit: &str) -> Asked<()> {
+        let there = RefFolders::of_git_dir(git_dir.to_owned()).head();
+        let commit_there = match &there {
+            HeadRef::Detached { commit } => Some(commit.as_str()),
+            HeadRef::Branch { .. } | HeadRef::Opaque => None,
+        };
+        if commit_there == Some(commit) {
+            return Ok(());
+        }
+        self.quiet(&["update-ref", "--no-deref", "HEAD", commit])
+            .map(drop)
+    }
+
+    /// The folder that all worktrees of the repository share.
+    pub(super) fn common_dir(&self) -> Asked<PathBuf> {
+        let common = match &self.refs {
+            Some(refs) => refs.common.clone(),
+            None => self.path(&["rev-parse", "--git-common-dir"])?,
+        };
+        Ok(self.dir.join(common))
     }
 
     /// The branch that is checked out, without `refs/heads/`.

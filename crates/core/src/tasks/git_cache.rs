@@ -1,7 +1,7 @@
 //! What a repository was asked once and need not be asked again: commits, which never change, and what
 //! an index says while it is the same file.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
 pub(super) struct RepoCache {
     /// The tree of each commit that was found.
     commits: Mutex<HashMap<String, String>>,
+    /// Commits, each with one that was found to come after it.
+    ancestors: Mutex<HashSet<(String, String)>>,
     indexes: Mutex<HashMap<PathBuf, (Stamp, Arc<IndexSummary>)>>,
 }
 
@@ -42,6 +44,15 @@ impl RepoCache {
 
     pub(super) fn note_commit(&self, found: CommitObject) {
         held(&self.commits).insert(found.commit, found.tree);
+    }
+
+    pub(super) fn is_ancestor(&self, old: &str, new: &str) -> bool {
+        let pair = (old.to_owned(), new.to_owned());
+        held(&self.ancestors).contains(&pair)
+    }
+
+    pub(super) fn note_ancestor(&self, old: &str, new: &str) {
+        held(&self.ancestors).insert((old.to_owned(), new.to_owned()));
     }
 
     pub(super) fn index(&self, path: &Path) -> Option<Arc<IndexSummary>> {

@@ -23,6 +23,14 @@ pub(super) struct SharedSettings {
     told: Mutex<Vec<String>>,
 }
 
+/// The last value of a key in what `git config --null` lists; empty where it has none.
+fn value_of(listed: &str, key: &str) -> Option<String> {
+    let entries = listed.split_terminator('\0').rev();
+    let mut entries = entries.map(|entry| entry.split_once('\n').unwrap_or((entry, "")));
+    let (_, value) = entries.find(|(name, _)| *name == key)?;
+    Some(value.trim().to_owned())
+}
+
 impl SharedSettings {
     /// Those of the repository with this folder; `note` holds them for later hosts.
     pub(super) fn begin(git: Git, common: &Path, note: &Path, is_new: bool) -> Self {
@@ -46,14 +54,13 @@ impl SharedSettings {
     }
 
     fn now(&self) -> [Option<String>; 2] {
-        let file = self.common.join("config");
-        KEYS.map(|key| {
-            let call = self.git.read(&self.common).args(["config", "--file"]);
-            let asked = call.arg(&file).args(["--get", key]);
-            let asked = asked.run(Deadline::after(ASKING)).ok()?;
-            let value = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-            (asked.code == Some(0)).then_some(value)
-        })
+        let call = self.git.read(&self.common).args(["config", "--file"]);
+        let call = call.arg(self.common.join("config"));
+        let call = call.args(["--null", "--get-regexp", r"^core\.(bare|worktree)$"]);
+        let asked = call.run(Deadline::after(ASKING)).ok();
+        let asked = asked.filter(|asked| asked.code == Some(0));
+        let listed = asked.map(|asked| String::from_utf8_lossy(&asked.stdout).into_owned());
+        KEYS.map(|key| value_of(listed.as_deref()?, key))
     }
 
     /// What is to be told of them now.
@@ -72,5 +79,21 @@ impl SharedSettings {
         news.retain(|words| !told.contains(words));
         told.extend(news.iter().cloned());
         news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_of_a_key_counts() {
+        let listed = "core.bare\nfalse\0core.worktree\n../a b\0core.bare\0core.worktree\n../a\nb\0";
+        assert_eq!(value_of(listed, "core.bare").as_deref(), Some(""));
+        assert_eq!(
+            value_of(listed, "core.worktree").as_deref(),
+            Some("../a\nb")
+        );
+        assert_eq!(value_of("", "core.bare"), None);
     }
 }

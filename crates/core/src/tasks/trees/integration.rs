@@ -399,8 +399,7 @@ impl Integration {
     /// Makes the tree what a commit says, leaving what git ignores: build caches stay warm.
     pub(super) fn check_out(&self, trees: &Trees, commit: &str) -> Done<()> {
         self.unlock()?;
-        self.control
-            .quiet(&["update-ref", "--no-deref", "HEAD", commit])?;
+        self.control.set_head(&self.folder, commit)?;
         if let Err(message) = self.control.quiet(&["read-tree", "--reset", "-u", commit]) {
             // An index that cannot be read: a machine that lost its power leaves such.
             fs_err::remove_file(self.folder.join("index")).map_err(|_| message)?;
@@ -432,8 +431,7 @@ impl Integration {
 
     /// Makes what gates and hooks see agree with what is checked out.
     pub(super) fn show(&self, head: &str) -> Done<()> {
-        self.face
-            .quiet(&["update-ref", "--no-deref", "HEAD", head])?;
+        self.face.set_head(&self.face.git_dir()?, head)?;
         self.show_index()
     }
 

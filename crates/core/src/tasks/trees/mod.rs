@@ -307,8 +307,7 @@ impl Trees {
         if let Some(known) = self.common.get() {
             return Ok(known.clone());
         }
-        let common = self.user.path(&["rev-parse", "--git-common-dir"])?;
-        let common = self.user.dir.join(common);
+        let common = self.user.common_dir()?;
         let common = fs_err::canonicalize(&common).unwrap_or(common);
         Ok(self.common.get_or_init(|| common).clone())
     }
@@ -400,8 +399,7 @@ impl Trees {
 
 /// Locks that nobody but us has a reason to make.
 fn ours(user: &Repo, folder: &Path, ref_tag: &str) -> Done<Ours> {
-    let common = user.path(&["rev-parse", "--git-common-dir"])?;
-    let common = user.dir.join(common);
+    let common = user.common_dir()?;
     // As git itself and the kernel name them.
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let common = real(&common);

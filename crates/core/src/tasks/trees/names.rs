@@ -86,8 +86,7 @@ impl Claimant<'_> {
     /// Whoever is refused later has changed nothing.
     pub(super) fn take(&self, name: &str) -> Result<RefNames, HostError> {
         let refuse = |error: GitError| HostError::refused(error.to_string(), "fix it in git");
-        let common = self.user.path(&["rev-parse", "--git-common-dir"]);
-        let common = real(&self.user.dir.join(common.map_err(refuse)?));
+        let common = real(&self.user.common_dir().map_err(refuse)?);
         let me = self.owner(&common).map_err(refuse)?;
         let folder = common.join(FOLDER);
         let lock = hold(
