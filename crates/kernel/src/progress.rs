@@ -5,6 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::event::{GateFacts, Progress, TreeFacts};
 
+/// What is said of a work tree that is another one: also where that is only a repository inside it, of whose files
+/// none is counted.
+pub const FILES_CHANGED: &str = "files changed";
+
 /// Compares the work tree and the gates before and after an iteration.
 pub fn evidence(
     before: &TreeFacts,
@@ -21,7 +25,7 @@ pub fn evidence(
         moved.push("HEAD moved".to_owned());
     }
     if changed && !to_and_fro {
-        moved.push("files changed".to_owned());
+        moved.push(FILES_CHANGED.to_owned());
     }
     if let (Some(old), Some(new)) = (before.open_items, after.open_items)
         && new < old

@@ -3,8 +3,9 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
-    EndedBy, Event, GateEnd, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
+    EndedBy, Event, GateEnd, GateFacts, Progress, Record, RunFacts, StopBy, Verdict, WaitEnd,
 };
+use descartes_kernel::progress::FILES_CHANGED;
 use descartes_kernel::state::LoopState;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
 use descartes_views::view::unlanded;
@@ -180,6 +181,7 @@ fn finished(event: &Event, config: &IterativeLoopConfig) -> StatusMessage {
     let Event::IterationFinished {
         iteration,
         verdict,
+        progress,
         files,
         commit,
         ..
@@ -204,8 +206,12 @@ fn finished(event: &Event, config: &IterativeLoopConfig) -> StatusMessage {
     if let Verdict::Failed(why) = verdict {
         text.push_str(&format!(": {}", one_line(cut_str(why, 200))));
     }
-    if let Some(files) = *files {
-        text.push_str(&format!(", {} changed", plural(files.into(), "file")));
+    let is_elsewhere =
+        matches!(progress, Progress::Moved(what) if what.iter().any(|what| what == FILES_CHANGED));
+    match *files {
+        Some(0) if is_elsewhere => text.push_str(", files changed only in repositories inside"),
+        Some(files) => text.push_str(&format!(", {} changed", plural(files.into(), "file"))),
+        None => {}
     }
     if let Some(commit) = commit {
         text.push_str(&format!(", commit {}", cut_str(commit, 8)));

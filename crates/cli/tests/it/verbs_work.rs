@@ -62,6 +62,55 @@ fn diff_tells_what_an_iteration_changed_and_nothing_else() {
 }
 
 #[test]
+fn changes_in_a_repository_inside_the_work_tree_are_told_wherever_they_are_not_shown() {
+    let world = World::new();
+    world.git_init();
+    for words in [
+        "init --quiet inner",
+        "-C inner commit --quiet --allow-empty --message begin",
+    ] {
+        world.git(words.split(' '));
+    }
+    let work =
+        "@1 sh mkdir -p inner && echo one > inner/file && git -C inner add .\n@2 print nothing";
+    let run = start(&world, work, &["-m", "2", "--stall-after", "9"]);
+    run.assert_code(2);
+    let told = run.stdout();
+    assert!(
+        told.contains("iteration 1: worked, files changed only in repositories inside")
+            && told.contains("iteration 2: worked, 0 files changed"),
+        "{run}"
+    );
+    let first = verb(&world, &["diff", "1"]);
+    first.assert_code(0);
+    assert!(
+        first.stdout().is_empty() && !first.stderr().contains("changed nothing"),
+        "{first}"
+    );
+    let hint = first.stderr();
+    let hint = hint.lines().find_map(|line| line.strip_prefix("hint: "));
+    let mut shell = world.command("sh");
+    let shown = world.run({
+        shell.args(["-c", hint.unwrap()]);
+        shell
+    });
+    assert!(shown.stdout().contains("+one"), "{shown}");
+    let json: Value =
+        serde_json::from_str(&verb(&world, &["diff", "1", "--json"]).stdout()).unwrap();
+    assert_eq!(json["repositories"], serde_json::json!(["inner"]), "{json}");
+    let second = verb(&world, &["diff", "2"]).stderr();
+    assert!(second.contains("iteration 2 changed nothing"), "{second}");
+    let back = verb(&world, &["rewind", "0", "--yes"]).stderr();
+    assert!(
+        back.contains("not restored, because it is a separate repository: inner"),
+        "{back}"
+    );
+    let back = verb(&world, &["rewind", "0", "--yes", "--json"]).stdout();
+    let back: Value = serde_json::from_str(&back).unwrap();
+    assert_eq!(back["nested"], serde_json::json!(["inner"]), "{back}");
+}
+
+#[test]
 fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
     let world = World::new();
     worked(&world);

@@ -1,5 +1,6 @@
 //! What differs between two snapshots.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::catalog;
@@ -105,6 +106,30 @@ impl Repo {
             .into_iter()
             .map(|RawChange { path, status, .. }| Changed { path, status })
             .collect())
+    }
+
+    /// The repositories inside the work tree, if files in them differ: their content is measured and not kept.
+    pub(super) fn repositories_that_differ(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+    ) -> Result<Vec<PathBuf>, WorktreeError> {
+        let is_other = match (&from.tree, &to.tree) {
+            (TreeHash::Git { nested: was, .. }, TreeHash::Git { nested: is, .. }) => is != was,
+            _ => false,
+        };
+        if !is_other {
+            return Ok(Vec::new());
+        }
+        let mut inside = BTreeSet::new();
+        for tree in [tree_of(from)?, tree_of(to)?] {
+            let call = self.snapshot_call().args(["ls-tree", "-r", "-z", tree]);
+            let out = call.output(Deadline::after(GIT_TIMEOUT))?;
+            let rows = text::zero_ended(&out).filter(|row| row.starts_with(b"160000 "));
+            let paths = rows.filter_map(|row| row.splitn(2, |byte| *byte == b'\t').nth(1));
+            inside.extend(paths.map(text::path));
+        }
+        Ok(inside.into_iter().collect())
     }
 
     pub(super) fn raw_changes(

@@ -301,6 +301,17 @@ impl Tree {
             .changed_files(from, to)
     }
 
+    /// The repositories inside the work tree, if files in them differ between two snapshots, which hold only
+    /// their commits.
+    pub fn repositories_that_differ(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+    ) -> Result<Vec<PathBuf>, WorktreeError> {
+        self.repo("a list of repositories")?
+            .repositories_that_differ(from, to)
+    }
+
     /// How many lines each of these changed, in order; `None` where it cannot be told, or not
     /// within the budget.
     pub fn lines(&self, changes: &[Change], budget: Duration) -> Vec<Option<Lines>> {

@@ -59,11 +59,20 @@ pub async fn diff(
 }
 
 fn diff_page(found: &LoopHandle, number: u32, patch: &str, whole: bool) -> Markup {
+    let trees = found.trees(Some(number)).ok();
+    let changed = trees.is_some_and(|trees| trees.after.is_some() && trees.before != trees.after);
     html! {
         main #main {
             p.links { a href={ "/loops/" (found.id()) "/iterations/" (number) } { "← " (line(found.name())) ", iteration " (number) } }
             h1 { "Diff of iteration " (number) }
-            @if patch.trim().is_empty() { p.dim { "it changed nothing" } }
+            @if patch.trim().is_empty() {
+                p.dim {
+                    @match changed {
+                        true => "files changed only in repositories inside the work tree, of which snapshots hold the commit alone",
+                        false => "it changed nothing",
+                    }
+                }
+            }
             div.diff tabindex="0" {
                 @for one in text(patch).lines() { div class=(class(one)) { (one) } }
             }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, PriorAgents, Snapshot, Tree, TreeHash,
-    TreeOptions, own_output_files,
+    TreeKind, TreeOptions, own_output_files,
 };
 use descartes_kernel::state::LoopState;
 use descartes_text::display::{self, one_line};
 use descartes_text::path_text::encode;
+use descartes_text::shell;
 use descartes_text::units::plural;
 use serde_json::{Value, json};
 
@@ -40,6 +41,7 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let all = loops(ctx, &found.meta().working_dir)?;
     let mut tree = open_to_compare(&found, &all)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
+    let inside = tree.repositories_that_differ(&before, &after)?;
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
         let rows = changed.iter().map(|changed| {
@@ -47,8 +49,11 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             json!({ "path": encode(&changed.path), "status": word(changed.status), "outside": outside })
         });
         let rows: Vec<Value> = rows.collect();
-        ctx.printer
-            .json(&json!({ "iteration": trees.row.iteration, "files": rows }));
+        ctx.printer.json(&json!({
+            "iteration": trees.row.iteration,
+            "files": rows,
+            "repositories": inside.iter().map(|path| encode(path)).collect::<Vec<_>>(),
+        }));
         return Ok(0);
     }
     let options = DiffOptions {
@@ -62,11 +67,14 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         },
     };
     let diff = tree.diff(&before, &after, options)?;
-    if diff.is_empty() {
+    if diff.is_empty() && inside.is_empty() {
         ctx.printer.talk(&format!(
             "iteration {} changed nothing",
             trees.row.iteration
         ));
+    }
+    if !inside.is_empty() {
+        tell_inside(&inside, &tree, &ctx.printer);
     }
     if found.meta().working_dir.is_dir() {
         tell_outside(&tree, &before, &after, &ctx.printer)?;
@@ -84,6 +92,21 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         );
     }
     Ok(0)
+}
+
+/// Snapshots hold the commits of repositories inside the work tree, and no files of theirs.
+fn tell_inside(inside: &[PathBuf], tree: &Tree, printer: &Printer) {
+    printer.note(
+        "files changed in repositories inside the work tree, of which snapshots hold only the commit; to see the \
+         changes that are not committed there:",
+    );
+    let TreeKind::Git { root } = tree.kind() else {
+        return;
+    };
+    let there = inside.iter().map(|path| root.join(path));
+    for path in there.filter(|path| path.join(".git").exists()) {
+        printer.hint(&format!("git -C {} diff HEAD", shell::path(&path)));
+    }
 }
 
 /// A loop may work in a folder of a repository: what changed elsewhere is shown, and not restored.

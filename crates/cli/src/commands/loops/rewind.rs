@@ -53,8 +53,24 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         .partition(|changed| args.whole_repository || changed.path.starts_with(tree.below()));
     if plan.is_empty() {
         let what = restored_place(&tree, args);
+        let mut inside = tree.repositories_that_differ(&now, &to)?;
+        inside.retain(|path| args.whole_repository || path.starts_with(tree.below()));
+        if args.json {
+            let outside: Vec<PathBuf> = outside.into_iter().map(|file| file.path).collect();
+            let none: [&str; 0] = [];
+            ctx.printer.json(&json!({
+                "to": name, "safety_copy": null, "back": null, "restored": none, "removed": none,
+                "skipped": none, "kept": none, "nested": texts(&inside), "outside": texts(&outside),
+            }));
+            return Ok(0);
+        }
+        let except = match inside.is_empty() {
+            true => "",
+            false => EXCEPT_LISTED,
+        };
         ctx.printer
-            .line(&format!("{what} is already as {name} left it"));
+            .line(&format!("{what} is already as {name} left it{except}"));
+        tell_left(&inside, SEPARATE, &ctx.printer);
         tell_outside(outside.len(), target, &found, args, &ctx.printer);
         return Ok(0);
     }
@@ -218,7 +234,6 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
         }
     );
     if args.json {
-        let texts = |all: &[PathBuf]| json!(all.iter().map(|one| encode(one)).collect::<Vec<_>>());
         let value = json!({
             "to": name, "safety_copy": copy, "back": back, "restored": texts(&rewound.restored),
             "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
@@ -231,7 +246,7 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
     let exact = [&rewound.skipped, &rewound.kept, &rewound.nested];
     let except = match exact.iter().all(|paths| paths.is_empty()) {
         true => "",
-        false => ", except for what is listed below",
+        false => EXCEPT_LISTED,
     };
     printer.line(&format!(
         "{place} is as {name} left it{except}: {} written, {} removed",
@@ -240,22 +255,30 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
     ));
     let left = [
         (&rewound.kept, "left as it is, because it was ignored then"),
-        (
-            &rewound.nested,
-            "not restored, because it is a separate repository",
-        ),
+        (&rewound.nested, SEPARATE),
         (
             &rewound.skipped,
             "left as it is, because something ignored is in the way",
         ),
     ];
     for (paths, why) in left {
-        for path in paths {
-            let path = one_line(&path.to_string_lossy());
-            printer.warning(&format!("{why}: {path}"));
-        }
+        tell_left(paths, why, printer);
     }
     printer.hint(&format!("to undo: {back}"));
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| encode(path).into()).collect()
+}
+
+const EXCEPT_LISTED: &str = ", except for what is listed below";
+const SEPARATE: &str = "not restored, because it is a separate repository";
+
+fn tell_left(paths: &[PathBuf], why: &str, printer: &Printer) {
+    for path in paths {
+        let path = one_line(&path.to_string_lossy());
+        printer.warning(&format!("{why}: {path}"));
+    }
 }
 
 /// What was left alone because it is none of the loop's folder, and how to include it.
