@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use descartes_core::host::{Host, Resumed};
 use descartes_core::steering::own_sender;
+use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::exit;
 use descartes_store::debug_log::{self, Filter, LogFile};
 use descartes_store::trust::Digest;
@@ -166,20 +167,19 @@ fn open(order: Order, ctx: &CommandContext) -> Result<(Resumed, Switchboard, Lis
 }
 
 fn quit(answer: &StartReply) -> i32 {
-    say(answer);
+    // There is nothing that could be done for whoever asked and is gone.
+    drop(say(answer));
     match answer {
         StartReply::Failed(error) => error.code,
         _ => 0,
     }
 }
 
-fn say(answer: &StartReply) {
-    if let Ok(mut line) = serde_json::to_vec(answer) {
-        line.push(b'\n');
-        let mut out = io::stdout().lock();
-        // The one who asked may be gone; the loop stands all the same.
-        drop(out.write_all(&line).and_then(|()| out.flush()));
-    }
+fn say(answer: &StartReply) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line).and_then(|()| out.flush())
 }
 
 /// Nobody reads the standard error of a thread that panics. Its message is left out: it may quote the
@@ -195,7 +195,8 @@ fn serve(mut host: Host, board: &Switchboard, to: &Listeners, log: &LogFile) -> 
     to.attach(&mut host);
     let mut notices = host.notices().to_vec();
     notices.extend(to.troubles());
-    board.connect(host.remote(), None);
+    let remote = host.remote();
+    board.connect(remote.clone(), None);
     let answer = StartReply::Held {
         loop_id: host.loop_id().to_owned(),
         name: host.name().to_owned(),
@@ -210,7 +211,10 @@ fn serve(mut host: Host, board: &Switchboard, to: &Listeners, log: &LogFile) -> 
         loop_id = host.loop_id(),
         "in the background"
     );
-    say(&answer);
+    if say(&answer).is_err() {
+        // Ctrl-C in the terminal of the one who asked, who takes it for not started.
+        remote.stop(StopBy::HangUp);
+    }
     if let Err(error) = let_go() {
         // Still on the terminal of the one who asked: not pretty, but no reason to stop.
         drop(writeln!(

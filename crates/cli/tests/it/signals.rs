@@ -170,6 +170,38 @@ fn a_signal_ends_a_start_whose_git_hangs() {
     }
 }
 
+/// Nobody was told that there is a loop: it runs no agent.
+#[test]
+fn ctrl_c_before_a_loop_is_in_the_background_keeps_it_from_starting() {
+    let world = World::new();
+    let (at, go) = (world.root().join("reached"), world.root().join("go"));
+    let (at, go) = (at.display(), go.display());
+    git_that(
+        &world,
+        &format!(
+            "cat /proc/$PPID/cmdline /proc/$(host)/cmdline | grep -q __host && {{ : > {at}; \
+             while [ ! -e {go} ]; do sleep 0.02; done; }}"
+        ),
+    );
+    let mut parent = start_command(&world, "touch ran\npromise", &["--detach"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the host in the background", SOON, || {
+        world.root().join("reached").exists()
+    });
+    send(&parent, Signal::SIGINT);
+    assert!(!parent.wait().unwrap().success());
+    std::fs::write(world.root().join("go"), "").unwrap();
+    world.assert_no_survivors();
+    assert!(!world.has("ran"), "{:?}", events(&world, "run_started"));
+    let resumed = descartes(&world, &["loop", "resume"]);
+    resumed.assert_code(0);
+    assert!(world.has("ran"), "{resumed}");
+}
+
 #[test]
 fn a_claim_whose_gate_was_cancelled_is_called_not_judged_everywhere() {
     let world = World::new();
