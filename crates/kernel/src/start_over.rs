@@ -3,7 +3,7 @@
 //! A loop that is over does not block its folder. But who starts the same work again by a script,
 //! after it ended at a limit or failed, must not get fresh budgets for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::IterativeLoopConfig;
 use crate::outcome::IterativeExitReason;
@@ -70,6 +70,21 @@ fn prompt_file(config: &IterativeLoopConfig) -> Option<PathBuf> {
     let file = config.prompt_file.as_ref()?;
     let dir = config.working_directory.clone().unwrap_or_default();
     Some(dir.join(file))
+}
+
+/// Whether a loop is about another list than one that is to be run in a folder. A project that was moved since
+/// has the same lists.
+pub fn is_of_other_list(old: &IterativeLoopConfig, list: &Path, dir: &Path) -> bool {
+    let Some(tasks) = &old.tasks else {
+        return false;
+    };
+    let old_list = tasks.source.path();
+    let below = |path: &Path, dir: Option<&Path>| Some(path.strip_prefix(dir?).ok()?.to_owned());
+    let relative = below(old_list, old.working_directory.as_deref()).zip(below(list, Some(dir)));
+    match relative {
+        Some((old, new)) => old != new,
+        None => old_list != list,
+    }
 }
 
 fn same_tasks(old: &TaskFile, new: &TaskFile) -> bool {
@@ -219,6 +234,19 @@ mod tests {
             assert_eq!(how, "was interrupted after 3 iterations");
             assert_eq!(resume_flags, "");
         }
+    }
+
+    #[test]
+    fn a_list_is_another_one_by_where_it_lies_in_its_project() {
+        let old = roadmap("/project/api/TODO.md");
+        let of_list =
+            |path: &str, dir: &str| is_of_other_list(&old, Path::new(path), Path::new(dir));
+        assert!(!of_list("/project/api/TODO.md", "/project"));
+        assert!(of_list("/project/web/TODO.md", "/project"));
+        assert!(!of_list("/moved/api/TODO.md", "/moved"));
+        assert!(of_list("/elsewhere/TODO.md", "/project"));
+        let plain = prompt("a");
+        assert!(!is_of_other_list(&plain, Path::new("/x"), Path::new("/")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use descartes_testkit::world::Finished;
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
-use crate::task_common::{left, repository, run, said};
+use crate::task_common::{kill_when, left, repository, run, said};
 
 /// Works, claims, and ticks every box that it finds, as other tools' instructions order it to.
 const TICKS: &str = "sh git ls-files -z '*.md' | xargs -0 sed -i 's/\\[ \\]/[x]/' ;; \
@@ -369,6 +369,120 @@ fn boxes_that_are_inserted_while_agents_work_are_run_and_no_other_is_ticked() {
 }
 
 const BACKLOG: &str = "---\nid: TASK-1\ntitle: Read\nstatus: To Do\ndependencies: []\n---\n\n<!-- AC:BEGIN -->\n- [ ] #1 reads\n<!-- AC:END -->\n";
+
+#[test]
+fn a_box_that_was_ticked_before_the_run_and_is_opened_meanwhile_is_done_again() {
+    for (path, before, opened, after) in [
+        (
+            "TODO.md",
+            "- [x] earlier\n- [ ] one\n- [ ] two\n",
+            "- [ ] earlier\n- [ ] one\n- [ ] two\n",
+            "- [x] earlier\n- [x] one\n- [x] two\n",
+        ),
+        (
+            "ROADMAP.md",
+            "# Roadmap: X\n\n## Tasks\n- [x] **a**: earlier\n- [ ] **b**: one\n",
+            "# Roadmap: X\n\n## Tasks\n- [ ] **a**: earlier\n- [ ] **b**: one\n",
+            "# Roadmap: X\n\n## Tasks\n- [x] **a**: earlier\n- [x] **b**: one\n",
+        ),
+    ] {
+        let world = repository(path, before);
+        let agent = world.agent(&format!(
+            "append ../../../ran ${{DESCARTES_TASK_ID}}\nwait-file {}\nwrite work-${{DESCARTES_TASK_ID}} x\npromise",
+            world.root().join("go").display()
+        ));
+        let mut host = world.descartes(["roadmap", "run", path, "--verify", "true"]);
+        let host = host.args(["--command", &agent]);
+        let host = host.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let host = host.spawn().unwrap();
+        eventually("the agent", Duration::from_secs(60), || {
+            !ran(&world).is_empty()
+        });
+        world.write(path, opened);
+        std::fs::write(world.root().join("go"), "").unwrap();
+        let ended = host.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stdout).into_owned()
+            + &String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{told}");
+        assert!(told.contains("is to be done again"), "{told}");
+        assert_eq!(world.read(path), after, "{told}");
+        let mut tasks = ran(&world);
+        tasks.sort();
+        let all: &[&str] = match path {
+            "TODO.md" => &["1", "2", "3"],
+            _ => &["a", "b"],
+        };
+        assert_eq!(tasks, all, "{told}");
+    }
+}
+
+/// Whoever opens a named pipe waits for its writer, which may never come.
+#[test]
+fn a_list_that_is_a_named_pipe_for_a_while_holds_nothing_up() {
+    let world = repository("TODO.md", "- [ ] one\n- [ ] two\n");
+    let at = |name: &str| world.root().join(name);
+    let told = || std::fs::read_to_string(at("log")).unwrap_or_default();
+    let (list, kept) = (world.path("TODO.md"), at("kept"));
+    let gate = format!(
+        "[ -e {once} ] || {{ : > {once}; mv {list} {kept}; mkfifo {list}; }}",
+        once = at("once").display(),
+        list = list.display(),
+        kept = kept.display()
+    );
+    let agent = world.agent(WORKS);
+    let mut host = world.descartes(["roadmap", "run", "TODO.md", "--verify", &gate]);
+    let log = std::fs::File::create(at("log")).unwrap();
+    let host = host.args(["--command", &agent, "--sandbox", "off"]);
+    let host = host.stdout(log.try_clone().unwrap()).stderr(log);
+    let mut host = host.spawn().unwrap();
+    eventually("a word on it", Duration::from_secs(60), || {
+        told().contains("FIFO")
+    });
+    std::fs::rename(&kept, &list).unwrap();
+    eventually("the end", Duration::from_secs(120), || {
+        host.try_wait().unwrap().is_some()
+    });
+    let told = told();
+    assert_eq!(host.wait().unwrap().code(), Some(0), "{told}");
+    assert_eq!(world.read("TODO.md"), "- [x] one\n- [x] two\n", "{told}");
+}
+
+#[test]
+fn a_list_of_the_same_name_in_another_folder_is_another_list() {
+    let world = repository("api/TODO.md", "- [ ] build api\n");
+    world.write("web/TODO.md", "- [ ] build web\n");
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "web"]);
+    let agent = world.agent("append ../../../ran x\nhang");
+    let words = ["roadmap", "run", "api/TODO.md", "--command", &agent];
+    let words = [&words[..], &["--verify", "true"]].concat();
+    kill_when(&world, &words, "the agent", || !ran(&world).is_empty());
+    run(&world, &["roadmap", "reset", "web/TODO.md"]).assert_code(0);
+    let status = run(&world, &["roadmap", "status", "web/TODO.md"]);
+    assert!(status.stdout().contains("not run yet"), "{status}");
+    run_list(&world, "web/TODO.md", WORKS, &[]).assert_code(0);
+    assert_eq!(world.read("web/TODO.md"), "- [x] build web\n");
+    assert_eq!(world.read("api/TODO.md"), "- [ ] build api\n");
+    let status = run(&world, &["roadmap", "status", "api/TODO.md"]);
+    assert!(status.stdout().contains("interrupted"), "{status}");
+    // The next run of each goes on with its own.
+    let again = run_list(&world, "web/TODO.md", WORKS, &[]);
+    assert!(!said(&again).contains("continuing the run"), "{again}");
+    let on = run(
+        &world,
+        &[
+            "roadmap",
+            "run",
+            "api/TODO.md",
+            "--command",
+            &agent,
+            "--max-duration",
+            "1s",
+        ],
+    );
+    assert!(said(&on).contains("continuing the run"), "{on}");
+    world.assert_no_survivors();
+}
 
 #[test]
 fn a_folder_with_a_file_for_each_task_is_marked_file_by_file() {

@@ -144,23 +144,38 @@ impl Runner<'_> {
     /// Boxes that this host ticked and somebody opened are ticked again, which a person is told: it
     /// may have been meant.
     fn tell_opened(&mut self, lost: &[Input]) -> Result<(), HostError> {
-        let mut opened = Vec::new();
+        let (mut opened, mut again) = (Vec::new(), Vec::new());
         for input in lost {
             let Input::StatusSeen { task, .. } = input else {
                 continue;
             };
-            if self.file.ticked.contains(task) && self.file.said_opened.insert(task.clone()) {
+            if matches!(
+                input,
+                Input::StatusSeen {
+                    status: TaskStatus::Pending,
+                    ..
+                }
+            ) {
+                again.push(task.to_string());
+            } else if self.file.ticked.contains(task) && self.file.said_opened.insert(task.clone())
+            {
                 opened.push(task.to_string());
             }
+        }
+        let path = self.config.source.path().display().to_string();
+        if !again.is_empty() {
+            self.d.warn(format!(
+                "task {} was done before the loop began and is open now in {path}: it is to be done again",
+                again.join(", ")
+            ))?;
         }
         match opened.is_empty() {
             true => Ok(()),
             false => self.d.warn(format!(
-                "task {} is done and proven, but was opened again in {} while the loop is running: it \
+                "task {} is done and proven, but was opened again in {path} while the loop is running: it \
                  is marked done again; to have it done once more, open it after the loop has ended \
                  and start it with --retry-blocked",
-                opened.join(", "),
-                self.config.source.path().display()
+                opened.join(", ")
             )),
         }
     }
@@ -234,7 +249,8 @@ impl Runner<'_> {
     }
 
     /// Done tasks whose box a dead host could not tick any more, or that somebody else opened: a file
-    /// that keeps nothing but boxes says no more of them than of a task at work.
+    /// that keeps nothing but boxes says no more of them than of a task at work. One that this loop did not
+    /// prove is what its box says.
     pub(super) fn lost_marks(&self) -> Vec<Input> {
         if self.source.keeps() != Keeps::Done {
             return Vec::new();
@@ -242,10 +258,15 @@ impl Runner<'_> {
         let graph = self.loaded.plan.graph();
         let (ours, file) = (self.sched.statuses(), self.loaded.plan.effective_statuses());
         let both = ours.iter().zip(&file).enumerate();
+        let tasks = self.d.state.tasks.as_ref();
         both.filter(|(_, pair)| *pair == (&TaskStatus::Done, &TaskStatus::Pending))
-            .map(|(task, _)| Input::StatusSeen {
-                task: graph.node(task as TaskIx).id.clone(),
-                status: TaskStatus::InProgress,
+            .map(|(task, _)| graph.node(task as TaskIx).id.clone())
+            .map(|task| Input::StatusSeen {
+                status: match tasks.is_some_and(|tasks| tasks.is_proven_here(&task)) {
+                    true => TaskStatus::InProgress,
+                    false => TaskStatus::Pending,
+                },
+                task,
             })
             .collect()
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_plans::scud::{self, EditError, Form, ScudFile, ScudTask};
 use descartes_plans::spec::{Delivered, SpecFile, TaskText};
-use descartes_store::safe_open::{self, Options};
+use descartes_store::safe_open::{self, Options, read_user_text};
 use descartes_store::task_file::TaskFile;
 use descartes_text::finding::has_errors;
 use jiff::Timestamp;
@@ -49,7 +49,7 @@ pub fn tags_of_files(dir: &Path) -> Vec<String> {
 /// The tag that SCUD has set as the active one.
 pub fn active_tag(dir: &Path) -> Option<String> {
     let project = dir.ancestors().find(|dir| dir.join(FOLDER).is_dir())?;
-    let text = fs_err::read_to_string(project.join(FOLDER).join("active-tag")).ok()?;
+    let text = read_user_text(&project.join(FOLDER).join("active-tag")).ok()?;
     Some(text.trim().to_owned()).filter(|tag| !tag.is_empty())
 }
 
@@ -144,7 +144,7 @@ impl ScudSource {
         paths.sort();
         let read = |path: PathBuf| {
             let name = path.file_name()?.to_string_lossy().into_owned();
-            let text = fs_err::read_to_string(&path).ok()?;
+            let text = read_user_text(&path).ok()?;
             Some(SpecFile { name, text })
         };
         paths.into_iter().filter_map(read).collect()
@@ -280,7 +280,7 @@ fn stop_hook(project: &Path) -> Option<PathBuf> {
     let claude = project.parent()?.join(".claude");
     let files = ["settings.local.json", "settings.json"].map(|name| claude.join(name));
     files.into_iter().find(|file| {
-        let text = fs_err::read_to_string(file).unwrap_or_default();
+        let text = read_user_text(file).unwrap_or_default();
         let settings: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let stop = settings.pointer("/hooks/Stop").map(ToString::to_string);
         stop.is_some_and(|stop| stop.contains("scud"))
@@ -295,7 +295,7 @@ fn take_template(project: Option<&Path>, kind: &str, brief: &mut TaskBrief) {
         return;
     };
     let path = project.join("agents").join(format!("{kind}.toml"));
-    let Ok(text) = fs_err::read_to_string(path) else {
+    let Ok(text) = read_user_text(&path) else {
         return;
     };
     if let Some(role) = scud::role(&text) {

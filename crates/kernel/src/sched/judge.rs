@@ -474,6 +474,10 @@ impl Scheduler {
             .collect()
     }
 
+    fn has_run(&self, task: TaskIx) -> bool {
+        self.record(task).last_slot.is_some()
+    }
+
     /// What a status in the file means for a task.
     ///
     /// Before the loop has begun, and after it has ended, every difference is a person's wish. While
@@ -511,7 +515,8 @@ impl Scheduler {
                 _ => Some(take()),
             },
             TaskState::Done if status == InProgress => None,
-            TaskState::Done if status == Pending && self.live => None,
+            // One that was done before the loop began has never been open to it: a person opened it.
+            TaskState::Done if status == Pending && self.live && self.has_run(task) => None,
             TaskState::Blocked { .. } if matches!(status, Blocked | InProgress) => None,
             TaskState::Passed { .. } if matches!(status, Pending | InProgress) => None,
             TaskState::Held { status: known }

@@ -649,6 +649,12 @@ impl TasksState {
         done.map(|(id, _)| id.clone()).collect()
     }
 
+    /// Whether an attempt of this loop proved a task.
+    pub fn is_proven_here(&self, task: &TaskId) -> bool {
+        let entry = self.tasks.get(task);
+        entry.is_some_and(|entry| entry.attempts > 0 && entry.is_done())
+    }
+
     /// Takes a proof.
     pub fn prove(&mut self, proof: &ProvenTree) {
         self.proven.retain(|old| old.tree != proof.tree);

@@ -1,7 +1,7 @@
 //! What people, agents and other tools do to the task file meanwhile.
 
 use descartes_kernel::sched::{Effect, Input, MarkEnd, Outcome, SchedConfig, TaskState};
-use descartes_plans::graph::TaskStatus;
+use descartes_plans::graph::{TaskNode, TaskStatus};
 
 use crate::desk::{Desk, GREEN, diamond, task, two_at_a_time};
 
@@ -156,6 +156,19 @@ fn stale_writes_of_other_tools_are_set_right_and_not_believed() {
     desk.put(Input::Pause);
     desk.red("2");
     assert!(desk.ended.is_some());
+}
+
+#[test]
+fn a_task_that_was_done_before_and_is_opened_is_run() {
+    let done = TaskNode {
+        status: TaskStatus::Done,
+        ..task("1")
+    };
+    let mut desk = Desk::new(vec![done, task("2")], two_at_a_time());
+    desk.begin();
+    assert_eq!(desk.seen("1", TaskStatus::Pending), ["start 1#1@1"]);
+    desk.through("1");
+    assert_eq!(desk.seen("1", TaskStatus::Pending), ["done 1"]);
 }
 
 #[test]

@@ -1,16 +1,20 @@
 //! The list that a path means: a roadmap of ours, or another tool's, told by its place and content; or the
 //! issues of a tracker.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use descartes_core::tasks::lists::{
     FindError, FoundList, FoundTracker, find, is_installed, source_names,
 };
+use descartes_kernel::start_over::is_of_other_list;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile, TrackerTasks};
 use descartes_plans::lists::trackers::{Outward, TrackerCommands, beads_program, custom_commands};
 use descartes_plans::lists::{By, ListFormat, ListOptions};
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::safe_open::read_user_text;
+use descartes_store::state_file;
+use sha2::{Digest, Sha256};
 
 use crate::args::tasks::{ByWhat, ListArgs};
 use crate::error::CliError;
@@ -203,7 +207,8 @@ fn custom_tracker(
     })))
 }
 
-/// Where a run of these tasks keeps its state, unless told otherwise.
+/// Where a run of these tasks keeps its state, unless told otherwise: by the list's name, and where a list of the
+/// same name in another folder has that, by its place, too.
 pub fn state_path(tasks: &TaskFile, dir: &Path) -> PathBuf {
     let name = match tasks {
         TaskFile::List { .. } | TaskFile::Tracker(_) => tasks.tag(),
@@ -215,6 +220,28 @@ pub fn state_path(tasks: &TaskFile, dir: &Path) -> PathBuf {
             )
         }
     };
-    dir.join(PROJECT_FOLDER)
-        .join(format!("roadmap-{name}.json"))
+    let list = tasks.path();
+    let file = |name: &str| {
+        let name = format!("roadmap-{name}.json");
+        dir.join(PROJECT_FOLDER).join(name)
+    };
+    let is_list = |path: &Path| {
+        let same = path.canonicalize().ok().zip(list.canonicalize().ok());
+        same.is_some_and(|(one, other)| one == other)
+    };
+    let is_others = |path: &Path| {
+        let config = state_file::load(path).ok().map(|known| known.state.config);
+        config.is_some_and(|old| {
+            let old_list = old.tasks.as_ref().map(|tasks| tasks.source.path());
+            !old_list.is_some_and(|old| is_list(old)) && is_of_other_list(&old, list, dir)
+        })
+    };
+    let place = list.strip_prefix(dir).unwrap_or(list);
+    let hash = Sha256::digest(place.as_os_str().as_bytes());
+    let short: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let (plain, own) = (file(&name), file(&format!("{name}-{short}")));
+    match own.exists() || is_others(&plain) {
+        true => own,
+        false => plain,
+    }
 }

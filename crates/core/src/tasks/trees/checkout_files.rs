@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use descartes_store::safe_open::read_user_file;
+
 use super::{Done, Trees};
 
 /// Mode and object of a file, as git has it; none where it has none.
@@ -165,7 +167,7 @@ impl Trees {
 }
 
 fn read(path: &Path) -> Done<Option<Vec<u8>>> {
-    match fs_err::read(path) {
+    match read_user_file(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::tasks::{ProvenAt, ProvenTree};
+use descartes_store::safe_open::read_user_file;
 
 use super::beginning::{FETCHING, FETCHING_KEYS};
 use super::files::{copy_all, fresher, link_above, remove_all};
@@ -88,7 +89,7 @@ impl Trees {
             Some(config.or_else(home)?.join("git").join(default))
         };
         let take = |from: Option<PathBuf>, to: &str| {
-            let text = from.and_then(|from| fs_err::read(from).ok());
+            let text = from.and_then(|from| read_user_file(&from).ok());
             fs_err::write(folder.join("info").join(to), text.unwrap_or_default())
                 .map_err(GitError::from)
         };

@@ -14,6 +14,7 @@ use descartes_kernel::tasks::{
 };
 use descartes_plans::graph::TaskId;
 use descartes_plans::lists::ListFormat;
+use descartes_store::safe_open::{Refusal, read_user_file};
 use descartes_text::units::plural;
 use jiff::Timestamp;
 
@@ -260,7 +261,14 @@ impl Trees {
         }
         let at = format!("{head}:{path}");
         let committed = self.user.bytes(&["cat-file", "blob", &at])?;
-        let working = fs_err::read(self.user.dir.join(path))?;
+        let working = match read_user_file(&self.user.dir.join(path)) {
+            Ok(working) => working,
+            // Somebody put a named pipe or the like in its place, which a plain read would wait for.
+            Err(error) if Refusal::of(&error).is_some() => {
+                return Ok(Err("it is not a regular file in your checkout"));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (Ok(committed), Ok(working)) =
             (String::from_utf8(committed), String::from_utf8(working))
         else {
