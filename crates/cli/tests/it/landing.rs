@@ -80,6 +80,51 @@ fn a_worktree_with_a_repository_that_is_found_nowhere_else_is_kept_and_named() {
     assert!(kept[0].join("app/.git").exists());
 }
 
+/// Git sees no file there.
+#[test]
+fn what_is_written_where_a_submodule_is_not_checked_out_is_not_lost() {
+    for (agent, setup, code) in [
+        // It is told, and writes elsewhere.
+        (
+            "[ -e lib/feature.txt ] && mv lib/feature.txt . || echo work > lib/feature.txt",
+            None,
+            0,
+        ),
+        // It goes on, and is blocked; its worktree stays.
+        ("echo work > lib/feature.txt", None, 6),
+        // What the setup left there is nobody's work.
+        ("echo work > feature.txt", Some("echo x > lib/vendored"), 0),
+    ] {
+        let world = tasks(1);
+        let sub = world.root().join("sub");
+        let path = sub.display().to_string();
+        world.git(["init", "-q", &path]);
+        let commit = ["commit", "--quiet", "--allow-empty", "-m", "begin"];
+        world.git([&["-C", &path][..], &commit].concat());
+        let file = ["-c", "protocol.file.allow=always"];
+        world.git([&file[..], &["submodule", "--quiet", "add", &path, "lib"]].concat());
+        world.git(["commit", "-qm", "submodule"]);
+        if let Some(setup) = setup {
+            let config = world.home().join(".config/descartes/config.toml");
+            std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+            std::fs::write(config, format!("worktree_setup = \"{setup}\"\n")).unwrap();
+        }
+        let flags = ["--verify", "true", "--max-iterations-per-task", "2"];
+        let run = with_agent(&world, agent, &flags);
+        run.assert_code(code);
+        match code {
+            0 => assert_eq!(world.read("feature.txt"), "work\n", "{run}"),
+            _ => {
+                let told = said(&run);
+                assert!(told.contains("not checked out here"), "{run}");
+                let kept = worktrees(&world);
+                let mut kept = kept.iter().map(|tree| tree.join("lib/feature.txt"));
+                assert!(kept.any(|file| file.exists()), "{run}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_commit_inside_a_submodule_that_nobody_can_reach_does_not_land() {
     let world = tasks(1);

@@ -61,6 +61,7 @@ impl Trees {
             self.task_mark(name),
             self.at_work_mark(name),
             self.admin_mark(name),
+            self.links_mark(name),
         ];
         for mark in marks.into_iter().chain(settings) {
             drop(fs_err::remove_file(mark));

@@ -284,6 +284,9 @@ impl Trees {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(GitError::Refused(tail));
         }
+        if fresh {
+            self.note_files_below_links(&repo)?;
+        }
         let conflict = match &alone {
             None => self.catch_up(&repo, &merged, work)?,
             Some(alone) => self.replay(&repo, alone, work)?,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::files::zero_ended;
+use super::files::{write_note, zero_ended};
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::git_cache::Link;
@@ -57,6 +58,61 @@ impl Module {
         }
         let mut tips = own_tips(&self.sub)?;
         Ok(tips.any(|tip| !self.is_reachable(&tip)))
+    }
+}
+
+/// A file below a link.
+struct FileBelow {
+    path: PathBuf,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileBelow {
+    /// What tells it from another one in its place.
+    fn note(&self) -> Vec<u8> {
+        let (seconds, nanos) = self.modified;
+        let stamp = format!("{} {seconds} {nanos} ", self.size).into_bytes();
+        [&stamp, self.path.as_os_str().as_bytes()].concat()
+    }
+}
+
+/// Everything but folders below a link to a repository that is not there.
+fn files_below(repo: &Repo, link: &Path) -> Done<Vec<FileBelow>> {
+    let is_folder = |path: &Path| {
+        let there = path.symlink_metadata();
+        there.is_ok_and(|meta| meta.is_dir())
+    };
+    let top = repo.dir.join(link);
+    if !is_folder(&top) || top.join(".git").symlink_metadata().is_ok() {
+        return Ok(Vec::new());
+    }
+    let (mut found, mut folders) = (Vec::new(), vec![top]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder)? {
+            let path = entry?.path();
+            let meta = fs_err::symlink_metadata(&path)?;
+            match meta.is_dir() {
+                true => folders.push(path),
+                false => found.push(FileBelow {
+                    path: path.strip_prefix(&repo.dir).unwrap_or(&path).to_owned(),
+                    size: meta.len(),
+                    modified: (meta.mtime(), meta.mtime_nsec()),
+                }),
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The first of some files, and how many more there are.
+fn named(files: &[PathBuf]) -> String {
+    let names = files.iter().take(NAMED);
+    let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
+    match files.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
@@ -185,7 +241,64 @@ impl Trees {
                 ));
             }
         }
+        for (link, files) in self.files_below_links(repo)? {
+            let link = link.display();
+            found.push(format!(
+                "{link} is another repository that is not checked out here, so no commit can hold \
+                 what you wrote there: {}. Write it elsewhere; to change that repository, check it \
+                 out first (git submodule update --init {link}), and commit and push there",
+                named(&files)
+            ));
+        }
         Ok(found)
+    }
+
+    /// Files where the tree has a link to another repository that is not there: git sees none of them. Those
+    /// that the setup of the worktree left are no work.
+    fn files_below_links(&self, repo: &Repo) -> Done<Vec<(PathBuf, Vec<PathBuf>)>> {
+        let known = self.known_below_links(repo);
+        let mut found = Vec::new();
+        for link in &repo.index()?.links {
+            let mut files = files_below(repo, &link.path)?;
+            files.retain(|file| !known.contains(&file.note()));
+            if !files.is_empty() {
+                let paths = files.into_iter().map(|file| file.path);
+                found.push((link.path.clone(), paths.collect()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes down what the setup of a worktree left there.
+    pub(super) fn note_files_below_links(&self, repo: &Repo) -> Done<()> {
+        let mut notes = Vec::new();
+        for link in &repo.index()?.links {
+            let files = files_below(repo, &link.path)?;
+            notes.extend(
+                files
+                    .iter()
+                    .flat_map(|file| [file.note(), vec![0]].concat()),
+            );
+        }
+        match notes.is_empty() {
+            true => drop(fs_err::remove_file(self.links_mark_of(repo))),
+            false => write_note(&self.links_mark_of(repo), notes)?,
+        }
+        Ok(())
+    }
+
+    fn known_below_links(&self, repo: &Repo) -> BTreeSet<Vec<u8>> {
+        let notes = fs_err::read(self.links_mark_of(repo)).unwrap_or_default();
+        notes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    }
+
+    fn links_mark_of(&self, repo: &Repo) -> PathBuf {
+        let name = repo.dir.file_name().unwrap_or_default();
+        self.links_mark(&name.to_string_lossy())
+    }
+
+    pub(super) fn links_mark(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.links"))
     }
 
     /// All submodules of a tree, and those inside them. Of those that are empty only the tree's
@@ -273,6 +386,13 @@ impl Trees {
                 ));
             }
         }
+        for (link, files) in self.files_below_links(repo)? {
+            let link = link.display();
+            found.push(format!(
+                "files in {link}, a repository that is not checked out there: {}",
+                named(&files)
+            ));
+        }
         Ok(found)
     }
 
@@ -297,19 +417,10 @@ impl Trees {
         let commit = repo.quiet(&["commit-tree", &tree, "-p", "HEAD", "-m", message])?;
         drop(fs_err::remove_file(&index));
         let kept = self.keep_commit(&commit)?;
-        let names: Vec<String> = files
-            .iter()
-            .take(NAMED)
-            .map(|path| path.display().to_string())
-            .collect();
-        let more = match files.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         self.user.locks.tell(format!(
             "files that an agent made git ignore are not in any commit that lands, and are kept \
-             on {kept}: {}{more}",
-            names.join(", ")
+             on {kept}: {}",
+            named(files)
         ));
         Ok(())
     }
