@@ -27,7 +27,8 @@ pub use react::{
     react, refusal, settled_by_attempt, settled_by_end,
 };
 pub use unfinished::{
-    LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
+    LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, flags_past_limits, standstill,
+    take_up,
 };
 
 /// What the policy must know of the agents beyond the config.

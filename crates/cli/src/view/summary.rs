@@ -1,9 +1,11 @@
 //! The last words of a loop: how it ended, on what evidence, what it took, what to type next.
 
 use descartes_core::host::HostEnd;
+use descartes_kernel::config::ConfigChange;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
+use descartes_kernel::step::flags_past_limits;
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
 use descartes_views::view::{GateRow, blocked_tasks, marked_tasks, unjudged, untouched};
@@ -188,7 +190,10 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
         true => CHILDREN.to_owned(),
         false => named.command("logs", &number),
     };
-    let more = || named.command("resume", &reason.resume_flags(state.config.max_iterations));
+    let more = || {
+        let flags = flags_past_limits(state, &ConfigChange::default(), reason);
+        named.command("resume", &flags)
+    };
     match reason {
         reason if reason.is_success() => {
             let mut next = vec![named.command("history", "")];

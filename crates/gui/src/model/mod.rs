@@ -6,7 +6,9 @@ pub mod log;
 pub mod table;
 
 use descartes_client::Brief;
+use descartes_kernel::config::ConfigChange;
 use descartes_kernel::state::Pause;
+use descartes_kernel::step::flags_past_limits;
 use descartes_views::view::{Head, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -209,7 +211,8 @@ impl Chosen {
         match Head::of(&stands.state, stands.life).status {
             Status::Interrupted => Some(String::new()),
             Status::Ended { reason } if !reason.is_success() => {
-                Some(reason.resume_flags(stands.state.config.max_iterations))
+                let nothing = ConfigChange::default();
+                Some(flags_past_limits(&stands.state, &nothing, &reason))
             }
             _ => None,
         }

@@ -145,7 +145,11 @@ pub fn denied_paths(
         } else if let Some(told) = Told::of(line) {
             let advised = paths(line, &plan.work_dir, around.look);
             let advised = advised.into_iter().filter_map(|word| {
-                let advice = advice_for(plan, mechanism, told, &word.path, around)?;
+                let mut advice = advice_for(plan, mechanism, told, &word.path, around)?;
+                // A folder in the place of a file would only be denied in another way.
+                if advice.note == make(&word.path, Kind::Folder) && !speaks_of_folder(line) {
+                    advice.note = make(&word.path, Kind::File);
+                }
                 Some((word, advice))
             });
             let advised: Vec<_> = advised.collect();
@@ -327,6 +331,29 @@ fn advice_for(
     }
 }
 
+#[derive(Clone, Copy)]
+enum Kind {
+    File,
+    Folder,
+}
+
+/// The command that makes what is to be opened, which must be there.
+fn make(path: &Path, kind: Kind) -> String {
+    let program = match kind {
+        Kind::File => "touch",
+        Kind::Folder => "mkdir",
+    };
+    format!("{program} {}", shell::path(path))
+}
+
+/// `cannot create directory ‘…’`, `EROFS: read-only file system, mkdir '…'`.
+fn speaks_of_folder(line: &str) -> bool {
+    let line = line.to_lowercase();
+    ["director", "mkdir", "folder"]
+        .iter()
+        .any(|word| line.contains(word))
+}
+
 /// What is named to be written: the file itself, or the nearest folder that is there. That is never a
 /// folder around the home directory, the project or files of descartes, and no folder of the system.
 fn writable(path: &Path, plan: &SandboxPlan, around: &OutsideView<'_>) -> Advice {
@@ -363,7 +390,7 @@ fn writable(path: &Path, plan: &SandboxPlan, around: &OutsideView<'_>) -> Advice
     match missing {
         Some(place) => Advice {
             flag: format!("--sandbox-write {}", shell::path(place)),
-            note: format!("mkdir {}", shell::path(place)),
+            note: make(place, Kind::Folder),
         },
         None => Advice {
             note: "to allow it would open the folder around everything".to_owned(),
@@ -492,6 +519,14 @@ mod tests {
             (
                 "it can't be written: \"/h/my dir/x\" (EROFS)",
                 "denied /h/my dir/x; to allow it: descartes loop resume --sandbox-write '/h/my dir'",
+            ),
+            (
+                "sh: 1: cannot create /h/plain.txt: Read-only file system",
+                "denied /h/plain.txt; to allow it: touch /h/plain.txt, then descartes loop resume --sandbox-write /h/plain.txt",
+            ),
+            (
+                "mkdir: cannot create directory '/h/cache2': Read-only file system",
+                "denied /h/cache2; to allow it: mkdir /h/cache2, then descartes loop resume --sandbox-write /h/cache2",
             ),
             (
                 "cat: '/h/secret plans/a': No such file or directory",

@@ -1,6 +1,10 @@
 //! Loops that were left in the middle of something: how an iteration that can no longer be finished
 //! is closed, how a loop is taken up again, how one that nobody runs is cancelled.
 
+use std::path::PathBuf;
+
+use descartes_text::shell;
+use descartes_text::units::Secs;
 use jiff::Timestamp;
 
 use super::left_work::LeftWork;
@@ -9,7 +13,7 @@ use super::{exhausted, is_open};
 use crate::config::ConfigChange;
 use crate::control::Command;
 use crate::event::{Cost, Decided, Event, Tokens, Verdict};
-use crate::outcome::IterativeExitReason;
+use crate::outcome::{Budget, IterativeExitReason};
 use crate::state::{LoopState, Phase, RunInfo};
 use crate::steering::Sender;
 use crate::tasks::is_unheard_proof;
@@ -146,11 +150,72 @@ pub fn standstill(state: &LoopState, change: &ConfigChange) -> Option<Standstill
     let mut config = state.config.clone();
     change.apply_to(&mut config);
     let reason = exhausted(&config, state)?;
-    let limit = config.max_iterations.max(Some(state.iterations));
     Some(Standstill::AtLimit {
-        resume_flags: reason.resume_flags(limit),
+        resume_flags: flags_past_limits(state, change, &reason),
         reason,
     })
+}
+
+/// The flags with which a loop goes on that ended at a limit: twice each one that is reached, for one alone would
+/// only lead to the next; and what else a refused change would have set.
+pub fn flags_past_limits(
+    state: &LoopState,
+    change: &ConfigChange,
+    reason: &IterativeExitReason,
+) -> String {
+    let mut config = state.config.clone();
+    change.apply_to(&mut config);
+    let is_limit = matches!(
+        reason,
+        IterativeExitReason::MaxIterationsReached | IterativeExitReason::BudgetExhausted { .. }
+    );
+    let own = reason.resume_flags(state.config.max_iterations);
+    let mut flags = Vec::new();
+    flags.extend(Some(own.clone()).filter(|own| !is_limit && !own.is_empty()));
+    while let Some(reached) = exhausted(&config, state) {
+        let limit = config.max_iterations.max(Some(state.iterations));
+        flags.push(reached.resume_flags(limit));
+        match reached {
+            IterativeExitReason::BudgetExhausted { budget, .. } => match budget {
+                Budget::Duration => config.max_duration_secs = None,
+                Budget::Cost => config.max_cost_usd = None,
+                Budget::Tokens => config.max_tokens = None,
+            },
+            _ => config.max_iterations = None,
+        }
+    }
+    if flags.is_empty() {
+        flags.extend(Some(own).filter(|own| !own.is_empty()));
+    }
+    let is_given = |flag: &str| flags.iter().any(|given| given.starts_with(flag));
+    let number = |flag: &str, value: Option<String>| {
+        let value = value.filter(|_| !is_given(flag));
+        value.map(|value| format!("{flag} {value}"))
+    };
+    let seconds = |limit: Secs| format!("{}s", limit.0.as_secs_f64());
+    let typed = [
+        number(
+            "--max-iterations",
+            change.max_iterations.flatten().map(|n| n.to_string()),
+        ),
+        number("--max-duration", change.max_duration_secs.map(seconds)),
+        number(
+            "--max-cost",
+            change.max_cost_usd.map(|cost| cost.to_string()),
+        ),
+        number("--max-tokens", change.max_tokens.map(|n| n.to_string())),
+    ];
+    let paths = |flag: &'static str, paths: &'_ [PathBuf]| {
+        let typed = paths
+            .iter()
+            .map(move |path| format!("{flag} {}", shell::path(path)));
+        typed.collect::<Vec<String>>()
+    };
+    let typed: Vec<String> = typed.into_iter().flatten().collect();
+    flags.extend(typed);
+    flags.extend(paths("--sandbox-write", &change.sandbox_write));
+    flags.extend(paths("--sandbox-read", &change.sandbox_read));
+    flags.join(" ")
 }
 
 /// The end of a loop that no host runs: the command, what a dead host left open, the end, and the

@@ -316,6 +316,52 @@ fn a_proof_that_the_task_loop_has_not_heard_of_stays_as_it_is() {
     assert_eq!(taken_up(&mut done(), &none, Some(0)), unheard);
 }
 
+/// What is suggested is typed as it stands, until it goes on.
+#[test]
+fn every_limit_that_is_reached_is_raised_by_what_is_suggested() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(2),
+        max_cost_usd: Some(2.0),
+        max_tokens: Some(1_000_000),
+        ..config()
+    });
+    sim.end(|_| turn(facts()));
+    sim.state.spent.cost_micros = Some(2_000_000);
+    let table = [
+        (
+            ConfigChange::default(),
+            "--max-cost 4.00 --max-iterations 4",
+        ),
+        (
+            ConfigChange {
+                max_cost_usd: Some(7.5),
+                ..Default::default()
+            },
+            "--max-iterations 4 --max-cost 7.5",
+        ),
+        (
+            ConfigChange {
+                max_iterations: Some(Some(9)),
+                sandbox_write: vec!["/h/my dir".into()],
+                ..Default::default()
+            },
+            "--max-cost 4.00 --max-iterations 9 --sandbox-write '/h/my dir'",
+        ),
+    ];
+    for (change, flags) in table {
+        match standstill(&sim.state, &change) {
+            Some(Standstill::AtLimit { resume_flags, .. }) => assert_eq!(resume_flags, flags),
+            other => panic!("{flags}: {other:?}"),
+        }
+    }
+    let typed = ConfigChange {
+        max_cost_usd: Some(4.0),
+        max_iterations: Some(Some(4)),
+        ..Default::default()
+    };
+    assert_eq!(standstill(&sim.state, &typed), None);
+}
+
 #[test]
 fn a_loop_stands_still_where_it_is_done_or_at_a_limit_that_nobody_raised() {
     let limit = |limit| ConfigChange {

@@ -469,10 +469,9 @@ fn whatever_flag_a_denial_suggests_opens_the_path_when_it_is_typed() {
                 _ => config.read.push(given.into()),
             }
             let mut entries = ENTRIES.to_vec();
-            let made = denial
-                .note
-                .strip_prefix("mkdir ")
-                .map(|folder| format!("{folder}/"));
+            let folder = denial.note.strip_prefix("mkdir ");
+            let folder = folder.map(|folder| format!("{folder}/"));
+            let made = folder.or_else(|| Some(denial.note.strip_prefix("touch ")?.to_owned()));
             entries.extend(made.as_deref());
             let later = Machine::new(&entries);
             let look = |path: &Path| later.look(path);
