@@ -416,6 +416,46 @@ fn a_box_that_was_ticked_before_the_run_and_is_opened_meanwhile_is_done_again() 
     }
 }
 
+#[test]
+fn a_check_that_cannot_be_run_costs_its_task_alone() {
+    let world = repository(
+        "ROADMAP.md",
+        "# Roadmap: X\n\n## Tasks\n- [ ] **a**: first\n  - check: nosuchprog --x\n- [ ] **b**: second\n  \
+         - check: echo \"\n- [ ] **c**: third\n  - check: true\n",
+    );
+    let agent = world.agent(WORKS);
+    let ended = run(
+        &world,
+        &["roadmap", "run", "--command", &agent, "ROADMAP.md"],
+    );
+    ended.assert_code(6);
+    let told = said(&ended);
+    assert!(
+        told.contains("task c: done") && told.contains("nosuchprog: not found"),
+        "{ended}"
+    );
+    let list = world.read("ROADMAP.md");
+    assert!(
+        list.contains("[x] **c**") && list.contains("[ ] **a**"),
+        "{list}"
+    );
+    // A gate of the whole loop is looked at before anything is paid for.
+    let refused = run(
+        &world,
+        &[
+            "roadmap",
+            "run",
+            "--force",
+            "--command",
+            &agent,
+            "--verify",
+            "nosuchprog",
+            "ROADMAP.md",
+        ],
+    );
+    refused.assert_code(64);
+}
+
 /// Whoever opens a named pipe waits for its writer, which may never come.
 #[test]
 fn a_list_that_is_a_named_pipe_for_a_while_holds_nothing_up() {
