@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use descartes_text::shell;
+
 use super::files::{write_note, zero_ended};
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
@@ -78,32 +80,34 @@ impl FileBelow {
 }
 
 /// Everything but folders below a link to a repository that is not there.
-fn files_below(repo: &Repo, link: &Path) -> Done<Vec<FileBelow>> {
+fn files_below(repo: &Repo, link: &Path) -> Vec<FileBelow> {
     let is_folder = |path: &Path| {
         let there = path.symlink_metadata();
         there.is_ok_and(|meta| meta.is_dir())
     };
     let top = repo.dir.join(link);
     if !is_folder(&top) || top.join(".git").symlink_metadata().is_ok() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let (mut found, mut folders) = (Vec::new(), vec![top]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs_err::read_dir(folder)? {
-            let path = entry?.path();
-            let meta = fs_err::symlink_metadata(&path)?;
-            match meta.is_dir() {
-                true => folders.push(path),
-                false => found.push(FileBelow {
-                    path: path.strip_prefix(&repo.dir).unwrap_or(&path).to_owned(),
-                    size: meta.len(),
-                    modified: (meta.mtime(), meta.mtime_nsec()),
-                }),
-            }
+    let seen = |path: PathBuf, meta: &std::fs::Metadata| FileBelow {
+        path: path.strip_prefix(&repo.dir).unwrap_or(&path).to_owned(),
+        size: meta.len(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+    };
+    let (mut found, mut paths) = (Vec::new(), vec![top]);
+    while let Some(path) = paths.pop() {
+        // What is gone by now is nobody's loss.
+        let Ok(meta) = path.symlink_metadata() else {
+            continue;
+        };
+        match meta.is_dir().then(|| fs_err::read_dir(&path)) {
+            Some(Ok(entries)) => paths.extend(entries.flatten().map(|entry| entry.path())),
+            // A folder that an agent shut may hold anything, and is no reason to end.
+            Some(Err(_)) | None => found.push(seen(path, &meta)),
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+    found
 }
 
 /// The first of some files, and how many more there are.
@@ -242,12 +246,13 @@ impl Trees {
             }
         }
         for (link, files) in self.files_below_links(repo)? {
-            let link = link.display();
             found.push(format!(
-                "{link} is another repository that is not checked out here, so no commit can hold \
+                "{} is another repository that is not checked out here, so no commit can hold \
                  what you wrote there: {}. Write it elsewhere; to change that repository, check it \
-                 out first (git submodule update --init {link}), and commit and push there",
-                named(&files)
+                 out first (git submodule update --init -- {}), and commit and push there",
+                link.display(),
+                named(&files),
+                shell::path(&link)
             ));
         }
         Ok(found)
@@ -259,7 +264,7 @@ impl Trees {
         let known = self.known_below_links(repo);
         let mut found = Vec::new();
         for link in &repo.index()?.links {
-            let mut files = files_below(repo, &link.path)?;
+            let mut files = files_below(repo, &link.path);
             files.retain(|file| !known.contains(&file.note()));
             if !files.is_empty() {
                 let paths = files.into_iter().map(|file| file.path);
@@ -273,7 +278,7 @@ impl Trees {
     pub(super) fn note_files_below_links(&self, repo: &Repo) -> Done<()> {
         let mut notes = Vec::new();
         for link in &repo.index()?.links {
-            let files = files_below(repo, &link.path)?;
+            let files = files_below(repo, &link.path);
             notes.extend(
                 files
                     .iter()
