@@ -232,7 +232,14 @@ pub enum Event {
         sandbox: Box<SandboxSummary>,
     },
     /// What a run printed looks as if the sandbox had denied it something.
-    SandboxDenied { run: u64, denied: Vec<Denial> },
+    SandboxDenied {
+        /// In a task loop: 0.
+        run: u64,
+        denied: Vec<Denial>,
+        /// In a task loop: the task whose attempt it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<descartes_plans::graph::TaskId>,
+    },
     /// The loop made or switched to a branch.
     Branched { name: String },
     /// All gates passed, and a tag says so.

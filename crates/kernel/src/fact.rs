@@ -64,7 +64,20 @@ pub fn sandbox_started(state: &LoopState, sandbox: SandboxSummary) -> Option<Dec
 
 /// What a sandbox seems to have denied to a run, where it is anything.
 pub fn sandbox_denied(run: u64, denied: Vec<Denial>) -> Option<Decided> {
-    (!denied.is_empty()).then(|| Decided::new(Event::SandboxDenied { run, denied }))
+    let task = None;
+    (!denied.is_empty()).then(|| Decided::new(Event::SandboxDenied { run, denied, task }))
+}
+
+/// What of it a task loop did not know before an attempt at one of its tasks.
+pub fn sandbox_denied_to_task(
+    state: &LoopState,
+    task: TaskId,
+    mut denied: Vec<Denial>,
+) -> Option<Decided> {
+    let is_known = |denial: &Denial| state.denied.iter().any(|known| known.what == denial.what);
+    denied.retain(|denial| !is_known(denial));
+    let (run, task) = (0, Some(task));
+    (!denied.is_empty()).then(|| Decided::new(Event::SandboxDenied { run, denied, task }))
 }
 
 /// The loop made or switched to a branch.

@@ -66,10 +66,13 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
             }
             normal(text)
         }
-        Event::SandboxDenied { denied, .. } => {
-            let lines = denied
-                .iter()
-                .map(|denied| warn(one_line(&denied.describe())));
+        Event::SandboxDenied { denied, task, .. } => {
+            let of = task.as_ref().map(|task| format!("task {task}: "));
+            let of = of.unwrap_or_default();
+            let lines = denied.iter().map(|denied| {
+                let line = one_line(&denied.describe());
+                warn(format!("{of}{line}"))
+            });
             return lines.collect();
         }
         Event::Moved {

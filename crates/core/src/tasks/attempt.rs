@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sandbox::denied_since;
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{attempt_change, attempt_end, ends_all_tasks, is_unheard_proof};
@@ -155,7 +156,7 @@ impl Job {
         let Some(host) = self.open(ready, news)? else {
             return Ok(());
         };
-        let before = host.state().spent;
+        let (before, denied) = (host.state().spent, host.state().denied.clone());
         self.tell(TaskEvent::Opened {
             work: self.order.work.id.clone(),
             slot: self.order.slot,
@@ -172,6 +173,7 @@ impl Job {
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
+        news.denied = denied_since(&denied, &state.denied);
         news.ends_all = ends_all_tasks(&state, &self.order.own);
         let counted = state.iterations >= until;
         news.run = state

@@ -44,6 +44,12 @@ impl Runner<'_> {
                 self.d.append(fact::gate_file_changed(file, task))?;
             }
         }
+        let denied = std::mem::take(&mut news.denied);
+        self.d.append_all(fact::sandbox_denied_to_task(
+            &self.d.state,
+            work.as_str().into(),
+            denied,
+        ))?;
         if let Some(run) = news.run.take() {
             let unseen = self.unseen_ms(live.as_ref(), &run.spent);
             let wall_ms = self.take_time() + unseen;

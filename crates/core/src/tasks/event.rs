@@ -4,6 +4,7 @@ use std::sync::mpsc::Sender;
 
 use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sandbox::Denial;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
 use descartes_kernel::tasks::{AttemptTrouble, Landing};
@@ -98,6 +99,9 @@ pub(crate) struct AttemptNews {
     pub(crate) remote_trouble: Option<AttemptTrouble>,
     /// Files that its gates hang on and that are not as they were.
     pub(crate) gate_files: Vec<String>,
+    /// What its sandbox seems to have denied to it.
+    #[serde(default)]
+    pub(crate) denied: Vec<Denial>,
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -118,6 +122,7 @@ impl AttemptNews {
             trouble: None,
             remote_trouble: None,
             gate_files: Vec::new(),
+            denied: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
             recorded: None,

@@ -95,6 +95,19 @@ pub fn merge_denials(known: &mut Vec<Denial>, new: &[Denial]) {
     }
 }
 
+/// What was denied since a loop knew only `before`.
+pub fn denied_since(before: &[Denial], now: &[Denial]) -> Vec<Denial> {
+    let count = |what: &str| {
+        let known = before.iter().find(|denial| denial.what == what);
+        known.map_or(0, |denial| denial.count)
+    };
+    let new = now.iter().map(|denial| Denial {
+        count: denial.count.saturating_sub(count(&denial.what)),
+        ..denial.clone()
+    });
+    new.filter(|denial| denial.count > 0).collect()
+}
+
 /// Most that is told of one run.
 const MOST: usize = 8;
 

@@ -17,7 +17,9 @@ pub use advice::NamespaceFacts;
 pub use bwrap::bwrap_args;
 pub use config::{LevelReason, SandboxConfig};
 pub use confinement::{Confinement, Limits, OuterOrder, ProbeOrder};
-pub use denied::{Denial, LIMIT_REACHED, OutsideView, PROXY_REFUSED, denied_paths, merge_denials};
+pub use denied::{
+    Denial, LIMIT_REACHED, OutsideView, PROXY_REFUSED, denied_paths, denied_since, merge_denials,
+};
 pub use descartes_text::sandbox_level::SandboxLevel;
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
 pub use level::{LevelQuestion, NoSandbox, SettledLevel, Unchecked, WantedLevel};

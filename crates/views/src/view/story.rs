@@ -250,9 +250,10 @@ fn remark(event: &Event) -> Option<String> {
         Event::Unpaused => "unpaused".to_owned(),
         Event::Branched { name } => format!("on branch {name}"),
         Event::SandboxStarted { sandbox } => format!("sandbox: {}", sandbox.describe()),
-        Event::SandboxDenied { denied, .. } => {
+        Event::SandboxDenied { denied, task, .. } => {
             let denied: Vec<String> = denied.iter().map(Denial::describe).collect();
-            denied.join("; ")
+            let of = task.as_ref().map(|task| format!("task {task}: "));
+            of.unwrap_or_default() + &denied.join("; ")
         }
         Event::Moved {
             working_directory, ..
