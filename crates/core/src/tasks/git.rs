@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use descartes_proc::Ending;
 
-use super::git_cache::{CommitObject, IndexSummary, RepoCache, stamp_of};
+use super::git_cache::{CommitObject, IndexSummary, RepoCache, is_missing, stamp_of};
 use super::git_error::GitError;
 use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
@@ -325,6 +325,13 @@ impl Repo {
         self.bytes(args).map(|out| zero_ended_paths(&out))
     }
 
+    /// Paths that it lists of those that it reads.
+    pub(super) fn paths_of(&self, args: &[&str], stdin: Vec<u8>) -> Asked<Vec<PathBuf>> {
+        let call = self.call(Git::read).args(args).stdin(stdin);
+        let listed = call.output(Deadline::after(GIT_TIMEOUT))?;
+        Ok(zero_ended_paths(&listed))
+    }
+
     /// A path that a call prints, whatever bytes it is made of.
     pub(super) fn path(&self, args: &[&str]) -> Asked<PathBuf> {
         self.bytes(args).map(|bytes| path_of(&bytes))
@@ -401,6 +408,34 @@ impl Repo {
         Ok(found)
     }
 
+    /// A commit of a tree on top of another commit, without any hook.
+    pub(super) fn commit_tree(&self, tree: &str, parent: &str, message: &str) -> Asked<String> {
+        let commit = self.quiet(&["commit-tree", tree, "-p", parent, "-m", message])?;
+        if [tree, parent, &commit].iter().all(|name| is_hash(name)) {
+            self.cache.note_commit(CommitObject {
+                commit: commit.clone(),
+                tree: tree.to_owned(),
+            });
+            self.cache.note_ancestor(parent, &commit);
+            if !message.contains('\n') {
+                self.cache.note_subject(&commit, message.trim_end());
+            }
+        }
+        Ok(commit)
+    }
+
+    /// The first line of a commit's message.
+    pub(super) fn subject_of(&self, commit: &str) -> Asked<String> {
+        if let Some(known) = self.cache.subject(commit) {
+            return Ok(known);
+        }
+        let subject = self.ask(&["log", "-1", "--format=%s", commit])?;
+        if is_hash(commit) {
+            self.cache.note_subject(commit, &subject);
+        }
+        Ok(subject)
+    }
+
     pub(super) fn tree_of(&self, commit: &str) -> Asked<String> {
         match self.look_up(commit)? {
             Some(found) => Ok(found.tree),
@@ -409,7 +444,8 @@ impl Repo {
     }
 
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Asked<bool> {
-        if self.cache.is_ancestor(old, new) {
+        let is_same = old == new && self.cache.commit(old).is_some();
+        if is_same || self.cache.is_ancestor(old, new) {
             return Ok(true);
         }
         let is_ancestor = self.holds(&["merge-base", "--is-ancestor", old, new])?;
@@ -479,6 +515,10 @@ impl Repo {
     /// What the index says; asked again only where it is another one than the last time.
     pub(super) fn index(&self) -> Asked<Arc<IndexSummary>> {
         let path = self.index_file();
+        // A worktree begins without one, and git then knows no file there.
+        if path.as_deref().is_some_and(is_missing) {
+            return Ok(Arc::default());
+        }
         let known = path.and_then(|path| self.cache.index(&path));
         match known {
             Some(index) => Ok(index),

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +22,19 @@ pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
     path.symlink_metadata().ok().map(|meta| Stamp::of(&meta))
 }
 
+/// Whether there is surely nothing.
+pub(super) fn is_missing(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 /// Kept for all trees of one repository.
 #[derive(Debug, Default)]
 pub(super) struct RepoCache {
     /// The tree of each commit that was found.
     commits: Mutex<HashMap<String, String>>,
+    /// The first line of each commit's message that was asked for.
+    subjects: Mutex<HashMap<String, String>>,
     /// Commits, each with one that was found to come after it.
     ancestors: Mutex<HashSet<(String, String)>>,
     indexes: Mutex<HashMap<PathBuf, (Stamp, Arc<IndexSummary>)>>,
@@ -44,6 +53,14 @@ impl RepoCache {
 
     pub(super) fn note_commit(&self, found: CommitObject) {
         held(&self.commits).insert(found.commit, found.tree);
+    }
+
+    pub(super) fn subject(&self, commit: &str) -> Option<String> {
+        held(&self.subjects).get(commit).cloned()
+    }
+
+    pub(super) fn note_subject(&self, commit: &str, subject: &str) {
+        held(&self.subjects).insert(commit.to_owned(), subject.to_owned());
     }
 
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> bool {
@@ -74,12 +91,17 @@ pub(super) struct Link {
     pub(super) path: PathBuf,
 }
 
+/// The file that says what git ignores in a folder.
+pub(super) const IGNORE_FILE: &str = ".gitignore";
+
 /// What an index says, as far as anybody asks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct IndexSummary {
     pub(super) links: Vec<Link>,
     /// Every folder with tracked files.
     pub(super) folders: BTreeSet<PathBuf>,
+    /// The ignore files among them.
+    pub(super) ignore_files: BTreeSet<PathBuf>,
     /// Files that git was told to take for unchanged.
     pub(super) assumed: Vec<PathBuf>,
     /// Files that git was told to leave out of the tree.
@@ -120,6 +142,9 @@ impl IndexSummary {
             self.links.push(Link { commit, path });
         } else {
             add_folders(&mut self.folders, &path);
+            if path.file_name() == Some(OsStr::new(IGNORE_FILE)) {
+                self.ignore_files.insert(path);
+            }
         }
         Some(())
     }

@@ -126,20 +126,12 @@ impl Trees {
         let new = self.user.tree_of(&merged)? != self.user.tree_of(&last)?;
         let commit = if self.squash && new {
             let tree = self.user.tree_of(&merged)?;
-            Some(
-                self.user
-                    .quiet(&["commit-tree", &tree, "-p", &last, "-m", &message])?,
-            )
-        } else if self.marks_waves
-            && self.user.ask(&["log", "-1", "--format=%s", &merged_wave])?
-                != wave.subject(&self.tag)
+            Some(self.user.commit_tree(&tree, &last, &message)?)
+        } else if self.marks_waves && self.user.subject_of(&merged_wave)? != wave.subject(&self.tag)
         {
             let tree = self.user.tree_of(&merged)?;
-            Some(
-                self.user
-                    .quiet(&["commit-tree", &tree, "-p", &merged, "-m", &message])?,
-            )
-        } else if self.user.ask(&["log", "-1", "--format=%s", &last_wave])? == message {
+            Some(self.user.commit_tree(&tree, &merged, &message)?)
+        } else if self.user.subject_of(&last_wave)? == message {
             // Committed before a host died.
             let landed = self.land_or_wait(&message, gates, marks);
             return Ok((Some(last_wave), landed));

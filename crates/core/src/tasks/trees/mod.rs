@@ -22,6 +22,7 @@ mod names;
 mod put_back;
 mod refs;
 mod rescue;
+mod self_ignored;
 mod shared;
 mod slots;
 mod stash_list;

@@ -249,13 +249,14 @@ impl Trees {
             before,
             note: earlier,
         } = self.slot_for(slot, work)?;
-        let fresh = !self.task_mark(&name).exists();
+        let is_set_up = self.setup.is_none() || self.setup_mark(&name).exists();
+        let fresh = !(self.task_mark(&name).exists() && is_set_up);
         // What lay there is safe.
         drop(fs_err::remove_file(self.at_work_mark(&name)));
         write_note(&self.task_mark(&name), &work.id)?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
-        let mut alone = None;
+        let (mut alone, mut goes_on) = (None, false);
         {
             // Git looks at all worktrees before it gives one a branch.
             let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -267,7 +268,10 @@ impl Trees {
                     self.put_branch(&branch, &merged)?;
                 }
                 Some(commit) => match self.built_on(&merged, &commit)? {
-                    None => self.set_to(&repo, &commit, before)?,
+                    None => {
+                        goes_on = commit != merged;
+                        self.set_to(&repo, &commit, before)?;
+                    }
                     Some(from) => {
                         // It holds commits that the user took back: it begins anew without them.
                         alone = Some(self.changes_alone(&from, &commit)?);
@@ -280,9 +284,16 @@ impl Trees {
             repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
         write_note(&self.at_work_mark(&name), "")?;
+        let mut setup = None;
         if fresh && let Err(tail) = self.set_up_worktree(&repo.dir, &merged)? {
-            drop(fs_err::remove_file(self.task_mark(&name)));
-            return Err(GitError::Refused(tail));
+            if self.is_stopped() || !goes_on {
+                drop(fs_err::remove_file(self.task_mark(&name)));
+                return Err(GitError::Refused(tail));
+            }
+            // What an earlier attempt left may be why, and then only another one mends it.
+            setup = Some(format!(
+                "---\nSETUP: {tail}\nIf it fails because of what is on your branch already, mend that first.\n---"
+            ));
         }
         if fresh {
             self.note_files_below_links(&repo)?;
@@ -296,7 +307,12 @@ impl Trees {
         let stashes = stashes
             .into_iter()
             .map(|message| format!("---\nSTASH: {message}.\n---"));
-        let notes: Vec<String> = earlier.into_iter().chain(conflict).chain(stashes).collect();
+        let notes: Vec<String> = earlier
+            .into_iter()
+            .chain(setup)
+            .chain(conflict)
+            .chain(stashes)
+            .collect();
         Ok(Ready {
             dir: repo.dir.join(&self.prefix),
             note: (!notes.is_empty()).then(|| notes.join("\n\n")),

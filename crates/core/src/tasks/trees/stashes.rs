@@ -164,7 +164,7 @@ impl Trees {
         let taken = self.user.ask(&refs)?;
         for commit in taken.lines().filter(|commit| !commit.is_empty()) {
             if !self.is_brought_in(commit)? {
-                let message = self.user.ask(&["log", "-1", "--format=%s", commit])?;
+                let message = self.user.subject_of(commit)?;
                 let commit = commit.to_owned();
                 left.push(Stash { commit, message });
             }

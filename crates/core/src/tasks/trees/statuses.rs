@@ -58,7 +58,7 @@ impl Trees {
 
     /// The commit below one that holds nothing but statuses.
     pub(super) fn below_statuses(&self, commit: &str) -> Done<String> {
-        let subject = self.user.ask(&["log", "-1", "--format=%s", commit])?;
+        let subject = self.user.subject_of(commit)?;
         if !subject.starts_with(&self.statuses_subject()) {
             return Ok(commit.to_owned());
         }
@@ -139,9 +139,7 @@ impl Trees {
             drop(fs_err::remove_file(left));
         }
         let message = self.message(tasks);
-        let commit = self
-            .user
-            .quiet(&["commit-tree", &tree, "-p", commit, "-m", &message])?;
+        let commit = self.user.commit_tree(&tree, commit, &message)?;
         Ok(Statuses {
             commit,
             new: entries,

@@ -249,7 +249,6 @@ impl Trees {
     /// A commit that holds the changes from one commit to another, and has no other history.
     pub(super) fn changes_alone(&self, from: &str, to: &str) -> Done<String> {
         let tree = self.user.tree_of(to)?;
-        self.user
-            .quiet(&["commit-tree", &tree, "-p", from, "-m", "changes alone"])
+        self.user.commit_tree(&tree, from, "changes alone")
     }
 }

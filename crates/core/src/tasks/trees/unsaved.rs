@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use descartes_text::shell;
 
 use super::files::{write_note, zero_ended};
+use super::self_ignored::SelfIgnored;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::git_cache::Link;
@@ -255,6 +256,15 @@ impl Trees {
                 shell::path(&link)
             ));
         }
+        for SelfIgnored { file, hides } in self.self_ignored(repo)? {
+            let (typed, file) = (shell::path(&file), file.display());
+            found.push(format!(
+                "{file} is ignored by git itself, so no commit holds it, nor what it hides: {}. \
+                 Remove {file}, or reduce it to what is no part of the work and commit it (git add \
+                 --force {typed})",
+                named(&hides)
+            ));
+        }
         Ok(found)
     }
 
@@ -397,6 +407,10 @@ impl Trees {
                 "files in {link}, a repository that is not checked out there: {}",
                 named(&files)
             ));
+        }
+        for SelfIgnored { file, hides } in self.self_ignored(repo)? {
+            let file = file.display();
+            found.push(format!("what {file} hides from git: {}", named(&hides)));
         }
         Ok(found)
     }
