@@ -146,7 +146,8 @@ impl ToolCall {
     /// Reads a call; `None` where there is no such tool.
     pub fn read(name: &str, arguments: Map<String, Value>) -> Option<Result<Self, ToolFailure>> {
         let known = tools::arguments_of(name)?;
-        Some(check_names(name, &known, &arguments).and_then(|()| Self::parse(name, arguments)))
+        let checked = check_names(name, &known, &arguments).and_then(|()| check_text(&arguments));
+        Some(checked.and_then(|()| Self::parse(name, arguments)))
     }
 
     fn parse(name: &str, arguments: Map<String, Value>) -> Result<Self, ToolFailure> {
@@ -234,6 +235,24 @@ const OF_THE_SERVER: [&str; 14] = [
     "working_dir",
 ];
 
+/// Whatever an argument is for, in the end it is passed to a program.
+fn check_text(arguments: &Map<String, Value>) -> Result<(), ToolFailure> {
+    fn has_nul(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains('\0'),
+            Value::Array(all) => all.iter().any(has_nul),
+            _ => false,
+        }
+    }
+    match arguments.iter().find(|(_, value)| has_nul(value)) {
+        None => Ok(()),
+        Some((name, _)) => Err(ToolFailure::new(
+            format!("`{name}` contains a NUL byte"),
+            "remove it: a NUL byte cannot be passed to a program",
+        )),
+    }
+}
+
 fn check_names(
     name: &str,
     known: &[String],
@@ -286,6 +305,18 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         for (tool, arguments, said, hint) in [
+            (
+                "say",
+                json!({ "text": "a\0b" }),
+                "`text` contains a NUL byte",
+                "remove it: a NUL byte cannot be passed to a program",
+            ),
+            (
+                "start",
+                json!({ "prompt": "x", "gates": ["true", "\0"] }),
+                "`gates` contains a NUL byte",
+                "remove it: a NUL byte cannot be passed to a program",
+            ),
             (
                 "status",
                 json!({ "id": "x" }),

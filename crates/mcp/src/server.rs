@@ -8,8 +8,9 @@ use descartes_agents::reader::Source;
 use descartes_client::{LoopHandle, Loops};
 use descartes_text::display;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
@@ -145,6 +146,24 @@ impl ServerHandler for McpServer {
             Err(failure) => Err(failure),
         };
         Ok(answer::of(outcome).into())
+    }
+
+    /// What rmcp knows no method for, or read no parameters of.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let expected = match request.method.as_str() {
+            "tools/call" => r#"{"name": "TOOL", "arguments": {}}"#,
+            "tools/list" | "ping" => "an object, or none",
+            method => {
+                let message = format!("there is no method `{}`", first_words(method));
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
+            }
+        };
+        let message = format!("the parameters of `{}` must be {expected}", request.method);
+        Err(ErrorData::invalid_params(message, None))
     }
 }
 

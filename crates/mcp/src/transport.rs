@@ -166,6 +166,11 @@ fn message(line: &[u8]) -> LineMessage {
             "several messages in one line are not taken: send one in a line",
         )),
         Ok(Value::Object(object)) if is_notification(&object) => LineMessage::Nothing,
+        Ok(Value::Object(object)) if has_other_params(&object) => LineMessage::Refused(refusal(
+            id_of(&object.into()),
+            ErrorCode::INVALID_PARAMS,
+            "the parameters must be an object",
+        )),
         Ok(value) => LineMessage::Refused(refusal(
             id_of(&value),
             ErrorCode::INVALID_REQUEST,
@@ -176,6 +181,18 @@ fn message(line: &[u8]) -> LineMessage {
 
 fn is_notification(object: &Map<String, Value>) -> bool {
     object.get("method").is_some_and(Value::is_string) && !object.contains_key("id")
+}
+
+/// Whether it is a request but for its parameters.
+fn has_other_params(object: &Map<String, Value>) -> bool {
+    let is_request = object
+        .get("jsonrpc")
+        .is_some_and(|version| version == "2.0")
+        && object.get("method").is_some_and(Value::is_string);
+    is_request
+        && object
+            .get("params")
+            .is_some_and(|params| !params.is_object())
 }
 
 /// The id of a message; nothing where there is none that could be one.
@@ -280,6 +297,10 @@ mod tests {
             ("[]", Some((-32600, Value::Null))),
             ("3", Some((-32600, Value::Null))),
             (r#"{"id":7}"#, Some((-32600, json!(7)))),
+            (
+                r#"{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}"#,
+                Some((-32602, json!(8))),
+            ),
             (
                 r#"{"id":"a","jsonrpc":"1.0","method":"ping"}"#,
                 Some((-32600, json!("a"))),

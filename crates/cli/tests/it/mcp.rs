@@ -13,7 +13,7 @@ use crate::task_common::{self, WORKS};
 
 /// A world with a repository, and a server whose loops have an agent of this script.
 fn served(script: &str, flags: &[&str]) -> (World, McpClient) {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let agent = world.agent(script);
     let client = McpClient::start(&world, &[&["--command", &agent], flags].concat());
@@ -37,7 +37,7 @@ fn start(client: &mut McpClient, more: Value) -> Value {
 
 #[test]
 fn a_client_is_told_the_tools_and_their_arguments() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut client = McpClient::without_greeting(world.descartes(["mcp"]));
     let greeting = client.greet();
     let listed = client.request("tools/list", &json!({}));
@@ -308,7 +308,7 @@ fn what_a_model_may_not_choose_is_refused_and_nothing_is_started() {
 
 #[test]
 fn what_a_project_config_must_be_trusted_for_is_asked_of_a_person() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write(
         ".descartes/config.toml",
@@ -365,7 +365,7 @@ fn servers_that_start_loops_in_the_same_instant_keep_to_the_limit() {
 
 #[test]
 fn loops_work_in_the_folder_and_with_the_agent_that_the_person_named() {
-    let world = World::new();
+    let world = World::in_memory();
     let folder = world.root().join("elsewhere");
     std::fs::create_dir(&folder).unwrap();
     let stream =
@@ -416,6 +416,15 @@ fn what_is_no_message_and_what_is_no_tool_leave_the_server_at_work() {
         message.contains("no tool `dance`") && message.contains("roadmap_check"),
         "{answer}"
     );
+    for params in [
+        json!({}),
+        json!({ "name": 3 }),
+        json!([1]),
+        json!({ "name": "list", "arguments": [] }),
+    ] {
+        let answer = client.request("tools/call", &params);
+        assert_eq!(answer["error"]["code"], -32602, "{params} {answer}");
+    }
     let answer = client.request("tools/dance", &json!({}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     let (error, hint) = client.refused("status", &json!({}));
@@ -455,7 +464,7 @@ fn the_server_ends_with_its_input_and_its_loops_go_on() {
 
 #[test]
 fn nothing_but_the_protocol_is_printed_however_much_is_logged() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("promise");
     let mut command = world.descartes(["mcp", "--command", &agent]);
     command.env("DESCARTES_LOG", "trace");
@@ -476,7 +485,7 @@ fn nothing_but_the_protocol_is_printed_however_much_is_logged() {
 
 #[test]
 fn a_person_at_a_terminal_and_a_client_of_another_kind_are_told_what_to_do() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = descartes(&world, &["mcp", "--working-dir", "nowhere"]);
     run.assert_code(64);
     assert!(run.stderr().contains("--working-dir DIR"), "{run}");
@@ -538,7 +547,7 @@ fn told(world: &World, id: usize) -> Value {
 
 #[test]
 fn the_agent_of_a_loop_may_look_but_start_and_steer_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let calls = [
         call("start", json!({ "prompt": "x", "max_iterations": 1 })),
@@ -572,7 +581,7 @@ fn the_agent_of_a_loop_may_look_but_start_and_steer_nothing() {
 
 #[test]
 fn the_agent_of_a_loop_may_start_one_where_the_person_allows_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let inner = world.agent("touch inner ;; promise");
     let calls = [
@@ -598,7 +607,7 @@ fn the_agent_of_a_loop_may_start_one_where_the_person_allows_it() {
 
 #[test]
 fn whatever_is_sent_is_answered_and_the_server_goes_on() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut client = McpClient::without_greeting(world.descartes(["mcp"]));
     // Before the greeting as well.
     client.send("garbage");
