@@ -21,6 +21,7 @@ pub use crate::spent::Spent;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
 use descartes_plans::graph::TaskId;
+use descartes_plans::lists::KnownTask;
 pub use file::{GateSummary, IterationSummary, IterativeLoopState, JournalMark, Kept, version_one};
 use stored::{StoredNudge, StoredPhase, pairs};
 
@@ -378,6 +379,13 @@ impl ChangedGateFile {
 }
 
 impl LoopState {
+    /// The tasks of a task loop with their titles: by these a list is known again that was numbered anew.
+    pub fn known_tasks(&self) -> Vec<KnownTask> {
+        let tasks = self.tasks.iter().flat_map(|tasks| &tasks.tasks);
+        let known = tasks.map(|(id, entry)| (id.to_string(), entry.title.clone()));
+        known.collect()
+    }
+
     /// In which sandbox its runs are, for people: as it was found to work, else as it was asked for.
     pub fn sandbox_label(&self) -> String {
         let sandbox = match &self.sandbox {

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use descartes_core::tasks::lists::read_list;
 use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates, tags_of_files};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::fleet::check_remote;
@@ -110,7 +111,7 @@ pub fn put(
     let roadmap = matches!(source, TaskFile::Roadmap { .. });
     let mut said = Vec::new();
     if config.verify.is_empty() && !roadmap {
-        said.push(default_gates(config, ctx, dir)?);
+        said.push(default_gates(config, &source, ctx, dir)?);
     }
     if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
         return Err(CliError::usage(
@@ -237,6 +238,7 @@ fn found_gates(ctx: &CommandContext, dir: &Path) -> Result<Option<FoundGates>, C
 /// The gates that the project brings along; said aloud, also where there are none.
 fn default_gates(
     config: &mut IterativeLoopConfig,
+    source: &TaskFile,
     ctx: &CommandContext,
     dir: &Path,
 ) -> Result<String, CliError> {
@@ -250,10 +252,38 @@ fn default_gates(
             config.verify = found.commands;
             words
         }
-        None => "no gate was given or found: a task counts as done by its agent's promise alone"
-            .to_owned(),
+        None => gates_of_list(source).unwrap_or_else(|| {
+            "no gate was given or found: a task counts as done by its agent's promise alone"
+                .to_owned()
+        }),
     };
     Ok(said)
+}
+
+/// What is said of the gates that a list of another tool brings along.
+fn gates_of_list(source: &TaskFile) -> Option<String> {
+    let TaskFile::List {
+        path,
+        format,
+        options,
+        tag,
+    } = source
+    else {
+        return None;
+    };
+    // What is wrong with it is told when it is loaded.
+    let list = read_list(path, *format, *options, tag.as_deref(), &[]).ok()?;
+    let list = list.list;
+    let of_all: Vec<&str> = list.gates.iter().map(|gate| &*gate.command).collect();
+    if !of_all.is_empty() {
+        let gates = of_all.join("`, `");
+        return Some(format!("no --verify: the gate is `{gates}`, from the list"));
+    }
+    let mut tasks = list.tasks.iter();
+    tasks.any(|task| !task.gates.is_empty()).then(|| {
+        "no --verify: a task that brings no gate of its own counts as done by its agent's promise alone"
+            .to_owned()
+    })
 }
 
 /// What is copied lies in the project and lands at the same place of a worktree.

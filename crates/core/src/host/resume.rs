@@ -210,7 +210,7 @@ pub(crate) fn resume_for(
                     _ => Occasion::Resume(resume.retry),
                 },
                 history: events,
-                known: known_tasks(&state),
+                known: state.known_tasks(),
                 begun: begun_tasks(&state),
             };
             Some(prepare(order, &mut notices).map_err(HostError::of_resume)?)
@@ -414,12 +414,4 @@ fn begun_tasks(state: &LoopState) -> BTreeSet<String> {
     let tasks = state.tasks.iter().flat_map(|tasks| &tasks.tasks);
     let begun = tasks.filter(|(_, entry)| entry.status == TaskStatus::InProgress);
     begun.map(|(id, _)| id.to_string()).collect()
-}
-
-/// The tasks that a loop knew, with their titles.
-fn known_tasks(state: &LoopState) -> Vec<(String, String)> {
-    let tasks = state.tasks.iter().flat_map(|tasks| &tasks.tasks);
-    tasks
-        .map(|(id, entry)| (id.to_string(), entry.title.clone()))
-        .collect()
 }

@@ -10,7 +10,7 @@ use descartes_core::tasks::lists::{QuestionLine, read_list, read_tracker};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::TaskId;
-use descartes_plans::lists::{ListTask, TaskList};
+use descartes_plans::lists::{KnownTask, ListTask, TaskList};
 use descartes_plans::roadmap::{self, CheckMark, RoadmapTask};
 use descartes_store::lock::holder_of;
 use descartes_store::state_file;
@@ -28,13 +28,16 @@ use crate::settings::prompt::read_text;
 pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let found = task_file(args.file.as_deref(), &args.list, ctx)?;
     let shown = typed(args.file.as_deref(), &args.list);
-    let listed = listed(&found)?;
     let path = state_path(&found, &ctx.here);
     let alive = holder_of(&ctx.root(&ctx.here), &path)?.is_some();
     let state = state_file::load(&path).ok().map(|loaded| loaded.state);
+    let journal = state.as_ref().and_then(|_| look(&path, ctx));
+    // A task without an id keeps that of the run, wherever it stands by now.
+    let known = journal.as_ref().map(|(_, look)| look.state.known_tasks());
+    let listed = listed(&found, &known.unwrap_or_default())?;
     let rows = StatusTable {
         state: state.as_ref(),
-        journal: state.as_ref().and_then(|_| look(&path, ctx)),
+        journal,
         alive,
     };
     let rows: Vec<StatusRow> = listed.iter().map(|task| rows.row(task)).collect();
@@ -71,7 +74,7 @@ struct ListedTask {
     mark: CheckMark,
 }
 
-fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
+fn listed(found: &TaskFile, known: &[KnownTask]) -> Result<Vec<ListedTask>, CliError> {
     let (list, options) = match found {
         TaskFile::List {
             path,
@@ -79,7 +82,7 @@ fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
             options,
             tag,
         } => {
-            let read = read_list(path, *format, *options, tag.as_deref(), &[]);
+            let read = read_list(path, *format, *options, tag.as_deref(), known);
             let read = read.map_err(|error| {
                 CliError::refused(format!("cannot read {}: {error}", path.display()), "")
             })?;
@@ -89,7 +92,7 @@ fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
             let read = read_tracker(
                 tracker,
                 &QuestionLine::default(),
-                &[],
+                known,
                 &BTreeSet::new(),
                 &[],
                 &[],
