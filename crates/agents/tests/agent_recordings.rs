@@ -143,7 +143,7 @@ fn names() -> Vec<(String, String)> {
 
 /// Every recorded run of an understood agent, by agent and case.
 fn recordings() -> Vec<(String, String, RunSummary)> {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let understood = |agent: &str| profiles.get(agent).unwrap().stream.is_understood();
     let runs = names().into_iter().filter(|(agent, _)| understood(agent));
     runs.map(|(agent, case)| {
@@ -182,7 +182,7 @@ fn recorded_runs_are_understood() {
 
 #[test]
 fn tokens_and_tools_are_counted() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     for (agent, case, summary) in recordings() {
         // The call by which gptme ends its run is one too.
         let end = u64::from(agent == "gptme");
@@ -211,7 +211,7 @@ fn tokens_and_tools_are_counted() {
 fn verified_agents_are_recorded() {
     let index = fs::read_to_string(folder().join("index.json")).unwrap();
     let index: BTreeMap<String, serde_json::Value> = serde_json::from_str(&index).unwrap();
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let verified = profiles.iter().filter(|profile| profile.verified);
     for profile in verified.filter(|profile| !profile.command.is_empty()) {
         let recorded = &index[&format!("{}-ok", profile.name)];
@@ -223,7 +223,7 @@ fn verified_agents_are_recorded() {
 /// Agents that print plain text, whose errors come with any exit code.
 #[test]
 fn recorded_text_is_understood() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let spec = PromiseSpec {
         done: Some("COMPLETE".into()),
         abort: Some("BLOCKED".into()),

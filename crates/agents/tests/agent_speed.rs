@@ -71,7 +71,7 @@ fn resident_mib() -> f64 {
 #[test]
 #[ignore = "a measurement, for an optimized build on a quiet machine"]
 fn streams_are_read_at_200_megabytes_a_second() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let table = [
         ("claude", StreamKind::Claude),
         ("codex", StreamKind::Codex),

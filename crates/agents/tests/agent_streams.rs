@@ -32,7 +32,7 @@ fn parser_of(agent: &str) -> Box<dyn StreamParser> {
         "copilot" | "goose" | "pi" | "droid" | "cline" | "gptme" | "document" => StreamKind::Jsonl,
         _ => StreamKind::Text,
     };
-    static PROFILES: LazyLock<Profiles> = LazyLock::new(|| Profiles::builtin().unwrap());
+    static PROFILES: LazyLock<Profiles> = LazyLock::new(Profiles::builtin);
     let jsonl = match agent {
         // One JSON object over many lines: gemini's other format.
         "document" => PROFILES.get("gemini").and_then(|profile| {

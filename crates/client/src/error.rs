@@ -94,9 +94,6 @@ pub enum ClientError {
     /// The loop's id is not one.
     #[error(transparent)]
     BadId(#[from] BadLoopId),
-    /// The built-in agents cannot be read.
-    #[error("the built-in agents: {0}")]
-    Agents(String),
 }
 
 fn pid_words(pid: Option<u32>) -> String {
@@ -132,7 +129,6 @@ impl ClientError {
             | Self::Garbled(_)
             | Self::Io(_)
             | Self::File { .. }
-            | Self::Agents(_)
             | Self::Find(FindError::Io(_))
             | Self::StateFile(StateFileError::Io(_))
             | Self::Journal(JournalError::Io(_) | JournalError::Full(_))

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use descartes_agents::agent::Profiles;
 use descartes_agents::price::Prices;
 
-use crate::ClientError;
-
 /// What is known of agents: needed to read what they said and what it cost.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -18,12 +16,10 @@ pub struct Known {
 
 impl Known {
     /// The built-in agents, no prices.
-    pub fn builtin() -> Result<Self, ClientError> {
-        let profiles =
-            Profiles::builtin().map_err(|error| ClientError::Agents(error.to_string()))?;
-        Ok(Self {
-            profiles: Arc::new(profiles),
+    pub fn builtin() -> Self {
+        Self {
+            profiles: Arc::new(Profiles::builtin()),
             prices: Arc::default(),
-        })
+        }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let here = std::env::current_dir()?;
-//! let loops = Loops::new(&EnvPaths::from_process(), &here)?;
+//! let loops = Loops::new(&EnvPaths::from_process(), &here);
 //! let found = loops.find(&Query::Here(here))?;
 //! let look = found.look()?;
 //! println!("{} {:?} after {} iterations", found.name(), look.life, look.state.iterations);

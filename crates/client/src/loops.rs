@@ -50,9 +50,9 @@ pub struct Loops {
 
 impl Loops {
     /// The loops that a command in `here` sees, read with the built-in agents.
-    pub fn new(paths: &EnvPaths, here: &Path) -> Result<Self, ClientError> {
+    pub fn new(paths: &EnvPaths, here: &Path) -> Self {
         let root = StateRoot::resolve(paths, here);
-        Ok(Self::at(root, Known::builtin()?))
+        Self::at(root, Known::builtin())
     }
 
     /// The loops of a known root.

@@ -125,7 +125,7 @@ fn window(wish: WindowArgs) -> Result<(), Failure> {
     }
     let failed = |error: ClientError| (error.exit_code(), words(&error));
     let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let desk = Desk::of_process(&here).map_err(failed)?;
+    let desk = Desk::of_process(&here);
     let chosen = wish.loop_name.map(|name| desk.handle(&name));
     let chosen = chosen.transpose().map_err(failed)?;
     let chosen = chosen.map(|handle| handle.id().to_owned());

@@ -28,7 +28,7 @@ const CASES: [&str; 4] = ["tool", "tool-says-promise", "401", "edit"];
 
 /// Installs the newest of each, plays the cases and prints what changed.
 pub fn run(clis: Vec<RealCli>, binary: &Path) -> Step {
-    let profiles = Profiles::builtin().map_err(|error| error.to_string())?;
+    let profiles = Profiles::builtin();
     let server = ModelServer::start().map_err(|error| format!("the model server: {error}"))?;
     let recorded = recordings()?;
     let mut table = Table::new();

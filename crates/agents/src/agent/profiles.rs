@@ -1,6 +1,7 @@
 //! The set of profiles: built-in ones, changed and added to by the user's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, OnceLock};
 
 use toml::{Table, Value};
 
@@ -13,10 +14,73 @@ const BUILTIN: &str = include_str!("builtin.toml");
 pub const GENERIC: &str = "generic";
 
 /// All profiles by name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Profiles {
-    tables: BTreeMap<String, Table>,
-    by_name: BTreeMap<String, Profile>,
+    /// The user's: new ones, and built-in ones that they changed.
+    given: BTreeMap<String, ReadProfile>,
+}
+
+/// A profile, and the table that it was read from.
+#[derive(Clone, Debug)]
+struct ReadProfile {
+    table: Table,
+    profile: Profile,
+}
+
+/// A built-in profile. Most commands need one or none of them: each is read when it is asked for.
+#[derive(Debug)]
+struct BuiltIn {
+    text: &'static str,
+    entry: OnceLock<Option<ReadProfile>>,
+}
+
+static BUILT_IN: LazyLock<BTreeMap<&str, BuiltIn>> = LazyLock::new(|| {
+    let texts = sections(BUILTIN).into_iter().map(|(name, text)| {
+        let entry = OnceLock::new();
+        (name, BuiltIn { text, entry })
+    });
+    texts.collect()
+});
+
+impl BuiltIn {
+    /// None if the text is no profile: a test reads them all.
+    fn entry(&self, name: &str) -> Option<&ReadProfile> {
+        let read = || {
+            let mut tables = parse(self.text).ok()?;
+            let table = match tables.remove(name)? {
+                Value::Table(table) => table,
+                _ => return None,
+            };
+            let profile = read(name, &table).ok()?;
+            Some(ReadProfile { table, profile })
+        };
+        self.entry.get_or_init(read).as_ref()
+    }
+
+    /// Whether its command or packages may be called `program`; if not, they are not.
+    fn may_be(&self, program: &str) -> bool {
+        self.text.contains(program)
+    }
+}
+
+/// The names of the profiles in the built-in text, each with the lines from its `[name]` to the next one's.
+fn sections(text: &str) -> Vec<(&str, &str)> {
+    let header = |line: &str| -> bool { line.starts_with('[') && !line.contains('.') };
+    let mut starts = vec![];
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if header(line) {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    starts.push(at);
+    let section = |range: &[usize]| {
+        let text = &text[range[0]..range[1]];
+        let name = text.lines().next().unwrap_or_default();
+        (name.trim_matches(['[', ']']), text)
+    };
+    starts.windows(2).map(section).collect()
 }
 
 /// A profile that cannot be used.
@@ -81,13 +145,8 @@ impl ProfileError {
 
 impl Profiles {
     /// The built-in profiles.
-    pub fn builtin() -> Result<Self, ProfileError> {
-        let mut profiles = Self {
-            tables: BTreeMap::new(),
-            by_name: BTreeMap::new(),
-        };
-        profiles.add(&parse(BUILTIN)?)?;
-        Ok(profiles)
+    pub fn builtin() -> Self {
+        Self::default()
     }
 
     /// Adds profiles from TOML text whose tables are the profiles' names.
@@ -118,8 +177,8 @@ impl Profiles {
     fn add_one(&mut self, name: &str, value: &Value) -> Result<(), ProfileError> {
         let table = self.merged(name, value)?;
         let profile = read(name, &table)?;
-        self.by_name.insert(name.to_owned(), profile);
-        self.tables.insert(name.to_owned(), table);
+        self.given
+            .insert(name.to_owned(), ReadProfile { table, profile });
         Ok(())
     }
 
@@ -131,7 +190,7 @@ impl Profiles {
         let mut given = given.clone();
         let mut table = match given.remove("like") {
             Some(like) => self.like(name, &like)?,
-            None => self.tables.get(name).cloned().unwrap_or_default(),
+            None => self.table(name).cloned().unwrap_or_default(),
         };
         merge(&mut table, given);
         Ok(table)
@@ -139,7 +198,7 @@ impl Profiles {
 
     /// Another profile's table; that a test has run it says nothing of this one.
     fn like(&self, name: &str, like: &Value) -> Result<Table, ProfileError> {
-        let base = like.as_str().and_then(|like| self.tables.get(like));
+        let base = like.as_str().and_then(|like| self.table(like));
         let mut table = base.cloned().ok_or_else(|| ProfileError::Like {
             name: name.into(),
             like: like
@@ -153,27 +212,49 @@ impl Profiles {
         Ok(table)
     }
 
+    fn entry(&self, name: &str) -> Option<&ReadProfile> {
+        let built_in = || BUILT_IN.get(name)?.entry(name);
+        self.given.get(name).or_else(built_in)
+    }
+
+    fn table(&self, name: &str) -> Option<&Table> {
+        Some(&self.entry(name)?.table)
+    }
+
     /// The profile of that name.
     pub fn get(&self, name: &str) -> Option<&Profile> {
-        self.by_name.get(name)
+        Some(&self.entry(name)?.profile)
     }
 
     /// The profile as it stands after all changes, as TOML that could be put in a config file.
     pub fn show(&self, name: &str) -> Option<String> {
         let one =
             |key: &str, table: Table| Table::from_iter([(key.to_owned(), Value::Table(table))]);
-        let table = self.tables.get(name)?.clone();
+        let table = self.table(name)?.clone();
         toml::to_string(&one("agents", one(name, table))).ok()
     }
 
     /// All names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        let given = self.given.keys().map(String::as_str);
+        let names: BTreeSet<&str> = BUILT_IN.keys().copied().chain(given).collect();
+        names.into_iter()
     }
 
     /// All profiles, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Profile> {
-        self.by_name.values()
+        self.names().filter_map(|name| self.get(name))
+    }
+
+    /// All profiles that `program` may belong to.
+    fn candidates<'a>(&'a self, program: &str) -> impl Iterator<Item = &'a Profile> {
+        let may_be = |name: &&str| match (self.given.get(*name), BUILT_IN.get(name)) {
+            (None, Some(built_in)) => built_in.may_be(program),
+            _ => true,
+        };
+        self.names()
+            .filter(may_be)
+            .filter_map(|name| self.get(name))
     }
 
     /// The name of the profile that a command's words belong to, else `generic`: by the
@@ -181,9 +262,9 @@ impl Profiles {
     pub fn guess(&self, command: &[String]) -> &str {
         let found = match words::program(command) {
             Some(Program::Command { name, .. }) => self
-                .iter()
+                .candidates(name)
                 .find(|profile| own_program(profile) == Some(name)),
-            Some(Program::Package { name, .. }) => self.iter().find(|profile| {
+            Some(Program::Package { name, .. }) => self.candidates(name).find(|profile| {
                 profile.packages.iter().any(|package| package == name)
                     || own_program(profile) == Some(name)
             }),

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn printed_versions_are_judged() {
-        let profiles = Profiles::builtin().unwrap();
+        let profiles = Profiles::builtin();
         let table = [
             (
                 "claude",

@@ -26,7 +26,7 @@ pub struct ChosenAgent {
 
 /// All profiles: built-in ones, and those of the config files.
 pub fn profiles(settings: &Settings) -> Result<Profiles, CliError> {
-    let mut profiles = Profiles::builtin()?;
+    let mut profiles = Profiles::builtin();
     let given = &settings.agents;
     let tables = given
         .iter()
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn chosen(command: Option<&str>, variables: &[(&str, &str)]) -> (String, String) {
-        let profiles = Profiles::builtin().unwrap();
+        let profiles = Profiles::builtin();
         let chosen = choose(command, &settings(variables), &profiles).unwrap();
         (chosen.words.join(" "), chosen.backend)
     }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_or_is_unknown_is_a_usage_error() {
-        let profiles = Profiles::builtin().unwrap();
+        let profiles = Profiles::builtin();
         for (command, backend) in [
             (Some("a 'b"), None),
             (Some(""), None),

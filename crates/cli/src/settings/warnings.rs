@@ -120,7 +120,7 @@ mod tests {
 
     fn warned(config: &IterativeLoopConfig) -> Vec<String> {
         let layers = Layers::load(&ConfigPlaces::default()).unwrap();
-        let profile = Profiles::builtin().unwrap().get("generic").unwrap().clone();
+        let profile = Profiles::builtin().get("generic").unwrap().clone();
         let invocation = build(&profile, &["x".to_owned()], &Choices::default());
         all(
             config,

@@ -134,7 +134,7 @@ mod tests {
 
     fn voice(command: &str, agent: u32) -> Option<Voice> {
         let mut words = shell_words::split(command).unwrap();
-        let profiles = Profiles::builtin().unwrap();
+        let profiles = Profiles::builtin();
         let mut config = IterativeLoopConfig::default();
         config.backend.backend_type = profiles.guess(&words).to_owned();
         config.command = words.remove(0);

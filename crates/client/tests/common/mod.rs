@@ -47,7 +47,7 @@ impl World {
     }
 
     pub fn loops(&self) -> Loops {
-        Loops::at(self.root(), Known::builtin().unwrap())
+        Loops::at(self.root(), Known::builtin())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

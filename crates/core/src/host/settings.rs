@@ -97,8 +97,6 @@ impl HostSettings {
     pub fn from_process() -> Result<Self, HostError> {
         let paths = EnvPaths::from_process();
         let here = std::env::current_dir().unwrap_or_default();
-        let profiles = Profiles::builtin()
-            .map_err(|error| HostError::Internal(format!("the built-in agents: {error}")))?;
         Ok(Self {
             root: StateRoot::resolve(&paths, &here),
             paths,
@@ -106,7 +104,7 @@ impl HostSettings {
             environment: std::env::vars_os().collect(),
             pass_env: PassEnv::All,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            profiles: Arc::new(profiles),
+            profiles: Arc::new(Profiles::builtin()),
             cancel: None,
             early_stop: EarlyStop::default(),
             backend: None,

@@ -38,7 +38,7 @@ fn handle(world: &World) -> LoopHandle {
         all.find(|(key, _)| *key == name)
             .map(|(_, value)| value.into())
     });
-    let loops = Loops::new(&paths, &world.project()).unwrap();
+    let loops = Loops::new(&paths, &world.project());
     loops.find(&Query::Named("auth".into())).unwrap()
 }
 

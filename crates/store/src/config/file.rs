@@ -1,15 +1,16 @@
 //! One config file: every value checked where it stands.
 
 use super::settings::key_named;
-use super::{ConfigError, Kind};
+use super::{ConfigError, DEFAULT_TOML, Kind};
 use crate::ops::IoError;
-use std::collections::HashMap;
+use serde::Deserialize;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::Path;
-use toml::Value;
-use toml::de::{DeTable, DeValue};
+use std::sync::OnceLock;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::{Spanned, Value};
 
 /// A config file that is longer was not written by a person.
 pub(super) const LARGEST: u64 = 1024 * 1024;
@@ -47,7 +48,7 @@ pub(super) fn read_if_there(
 }
 
 /// One setting as it stands in a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Setting {
     /// The key; entries of tables come as `table.entry`.
     pub(super) key: String,
@@ -58,32 +59,38 @@ pub(super) struct Setting {
 }
 
 /// What stands in a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Parsed {
     pub(super) settings: Vec<Setting>,
     /// Keys that are none, with their lines.
     pub(super) unknown: Vec<(String, usize)>,
 }
 
+/// The settings of the built-in file. A command reads its layers more than once, and these never change.
+pub(super) fn defaults() -> Result<Parsed, ConfigError> {
+    static READ: OnceLock<Parsed> = OnceLock::new();
+    if let Some(read) = READ.get() {
+        return Ok(read.clone());
+    }
+    let read = parse(DEFAULT_TOML, Path::new("default.toml"))?;
+    Ok(READ.get_or_init(|| read).clone())
+}
+
 /// Reads the settings in `text`, which stands in the file at `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
     let place = ConfigPlace::new(path, text);
     let syntax = |error: toml::de::Error| place.error(error.span(), error.message().to_owned());
-    let spans = DeTable::parse(text).map_err(syntax)?;
-    let mut values: toml::Table = text.parse().map_err(syntax)?;
+    let table = DeTable::parse(text).map_err(syntax)?;
     let mut out = Parsed::default();
-    for (key, spanned) in spans.get_ref() {
+    for (key, spanned) in table.into_inner() {
         let (line, _) = place.line_and_column(key.span().start);
-        let (name, value) = (
-            key.get_ref().as_ref(),
-            values.remove(key.get_ref().as_ref()),
-        );
-        match (key_named(name), value) {
-            (Some(known), Some(Value::Table(entries))) if known.kind == Kind::Tables => {
-                let starts = entry_starts(spanned.get_ref());
-                for (entry, value) in entries {
-                    let at = starts.get(entry.as_str()).copied();
-                    let at = at.unwrap_or(key.span().start);
+        let (name, span) = (key.get_ref().as_ref(), spanned.span());
+        let value = |value| Value::deserialize(ValueDeserializer::from(value)).map_err(syntax);
+        match (key_named(name), spanned.into_inner()) {
+            (Some(known), DeValue::Table(entries)) if known.kind == Kind::Tables => {
+                for (entry, spanned) in entries {
+                    let (at, entry) = (entry.span().start, entry.into_inner());
+                    let value = value(spanned)?;
                     if !value.is_table() {
                         let why = format!("`{name}.{entry}`: expected a table");
                         return Err(place.error(Some(at..at), why));
@@ -95,8 +102,9 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
                     });
                 }
             }
-            (Some(known), Some(value)) => {
-                let wrong = |why| place.error(Some(spanned.span()), format!("`{name}`: {why}"));
+            (Some(known), found) => {
+                let wrong = |why| place.error(Some(span.clone()), format!("`{name}`: {why}"));
+                let value = value(Spanned::new(span.clone(), found))?;
                 let value = known.checked(value).map_err(wrong)?;
                 out.settings.push(Setting {
                     key: name.to_owned(),
@@ -110,13 +118,6 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
     Ok(out)
 }
 
-fn entry_starts<'a>(table: &'a DeValue<'_>) -> HashMap<&'a str, usize> {
-    let entries = table.as_table().into_iter().flatten();
-    entries
-        .map(|(key, _)| (key.get_ref().as_ref(), key.span().start))
-        .collect()
-}
-
 struct ConfigPlace<'a> {
     path: &'a Path,
     text: &'a str,
@@ -126,7 +127,7 @@ struct ConfigPlace<'a> {
 
 impl<'a> ConfigPlace<'a> {
     fn new(path: &'a Path, text: &'a str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let ends = text.match_indices('\n');
         let lines = std::iter::once(0)
             .chain(ends.map(|(at, _)| at + 1))
             .collect();

@@ -200,8 +200,9 @@ impl Layers {
         judge: impl FnOnce(&Powers) -> Use,
     ) -> Result<Self, ConfigError> {
         let mut layers = Self::default();
-        let path = Path::new("default.toml");
-        layers.add_file(file::parse(DEFAULT_TOML, path)?, path, |_| Source::Default);
+        layers.add_file(file::defaults()?, Path::new("default.toml"), |_| {
+            Source::Default
+        });
         if let Some(path) = &places.user_file
             // People keep their own in a repository of dotfiles, behind a link.
             && let Some(text) = file::read_if_there(path, |path| {

@@ -2,7 +2,7 @@ use super::*;
 use crate::agent::{Delivery, GENERIC, Profiles, PromptError};
 
 fn profiles() -> Profiles {
-    Profiles::builtin().unwrap()
+    Profiles::builtin()
 }
 
 fn words(line: &str) -> Vec<String> {

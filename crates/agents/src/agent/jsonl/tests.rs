@@ -99,7 +99,7 @@ fn rules_apply_to_their_events_alone() {
 
 #[test]
 fn copilots_stream_is_read_by_its_profile() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let map = profiles.get("copilot").unwrap().jsonl.clone().unwrap();
     let stream = r#"{"type":"session.tools_updated","data":{"model":"m"}}
 {"type":"user.message","data":{"content":"Say <promise>COMPLETE</promise>"}}
@@ -132,7 +132,7 @@ fn copilots_stream_is_read_by_its_profile() {
 
 #[test]
 fn gemini_in_one_document_is_read_by_its_profile() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let format = profiles.get("gemini").unwrap().format.clone().unwrap();
     let map = format.values["json"].jsonl.clone().unwrap();
     let stream = "Loaded credentials.\n{\n  \"session_id\": \"s\",\n  \"response\": \"All done.\",\n  \"stats\": {\"models\": {\"a\": {\"tokens\": {\"prompt\": 10, \"candidates\": 5, \"total\": 15, \"cached\": 0}}, \"b\": {\"tokens\": {\"prompt\": 20, \"candidates\": 7, \"total\": 30, \"cached\": 4}}}}\n}\n";

@@ -2,7 +2,7 @@ use super::*;
 use crate::agent::{Choices, Permissions, Profiles, build};
 
 fn check(command: &str, permissions: Permissions, host: Host<'_>) -> Result<(), PreflightError> {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let words = shell_words::split(command).unwrap();
     let profile = profiles.get(profiles.guess(&words)).unwrap();
     let choices = Choices {
@@ -89,7 +89,7 @@ fn claude_as_root_needs_to_know_that_it_is_contained() {
 
 #[test]
 fn settings_files_grant_what_they_say() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let file = |name: &str| profiles.get(name).unwrap().permissions.settings[0].clone();
     let table = [
         (
@@ -155,7 +155,7 @@ fn settings_files_that_take_all_checks_away_are_told_from_those_that_grant_somet
         ),
         ("gemini", "no JSON", false),
     ];
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     for (name, text, skips) in table {
         let file = &profiles.get(name).unwrap().permissions.settings[0];
         assert_eq!(file.skips_checks(text), skips, "{name}: {text}");

@@ -2,14 +2,14 @@ use super::*;
 use crate::agent::PromptMode;
 
 fn with(text: &str) -> Result<Profiles, ProfileError> {
-    let mut profiles = Profiles::builtin()?;
+    let mut profiles = Profiles::builtin();
     profiles.add_toml(text)?;
     Ok(profiles)
 }
 
 #[test]
 fn the_built_in_profiles_are_all_there() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     let names: Vec<&str> = profiles.names().collect();
     let want = [
         "aider",
@@ -36,6 +36,21 @@ fn the_built_in_profiles_are_all_there() {
     let unverified = profiles.iter().filter(|profile| !profile.verified);
     let unverified: Vec<&str> = unverified.map(|profile| profile.name.as_str()).collect();
     assert_eq!(unverified, ["amp", "crush", "cursor-agent", "gptme"]);
+}
+
+/// Each is read alone, and only where it is asked for.
+#[test]
+fn a_built_in_profile_alone_is_what_the_whole_file_says() {
+    let profiles = Profiles::builtin();
+    let whole = parse(BUILTIN).unwrap();
+    assert!(whole.len() > 10, "{}", whole.len());
+    assert!(whole.keys().map(String::as_str).eq(profiles.names()));
+    for (name, table) in &whole {
+        let table = table.as_table().unwrap();
+        assert_eq!(profiles.table(name), Some(table));
+        let read = read(name, table).unwrap();
+        assert_eq!(profiles.get(name), Some(&read));
+    }
 }
 
 #[test]
@@ -176,15 +191,19 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn a_profile_can_be_shown_and_read_again() {
-    let profiles = Profiles::builtin().unwrap();
+    let profiles = Profiles::builtin();
     for profile in profiles.iter() {
         let shown = profiles.show(&profile.name).unwrap();
-        let agents = shown.parse::<Table>().unwrap()["agents"].clone();
-        let mut again = Profiles {
-            tables: BTreeMap::new(),
-            by_name: BTreeMap::new(),
+        let table = shown.parse::<Table>().unwrap()["agents"][&profile.name].clone();
+        // Under a new name: nothing built in is below it.
+        let mut again = Profiles::builtin();
+        again
+            .add(&Table::from_iter([("again".to_owned(), table)]))
+            .unwrap();
+        let want = Profile {
+            name: "again".to_owned(),
+            ..profile.clone()
         };
-        again.add(agents.as_table().unwrap()).unwrap();
-        assert_eq!(again.get(&profile.name), Some(profile), "{shown}");
+        assert_eq!(again.get("again"), Some(&want), "{shown}");
     }
 }

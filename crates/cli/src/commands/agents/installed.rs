@@ -35,7 +35,7 @@ impl MayBeStarted {
         let found = harmless.and_then(|layers| profiles(&layers.settings));
         Ok(Self(match found {
             Ok(profiles) => profiles,
-            Err(_) => Profiles::builtin()?,
+            Err(_) => Profiles::builtin(),
         }))
     }
 

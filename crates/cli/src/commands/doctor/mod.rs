@@ -67,7 +67,7 @@ fn configuration(ctx: &CommandContext) -> Result<(Layers, Profiles, Vec<Finding>
             let layers = Layers::load(&ConfigPlaces::default())?;
             let hint = "fix the file; for all keys with an explanation: descartes config defaults";
             let finding = problem("config", error.to_string(), hint);
-            Ok((layers, Profiles::builtin()?, vec![finding]))
+            Ok((layers, Profiles::builtin(), vec![finding]))
         }
     }
 }

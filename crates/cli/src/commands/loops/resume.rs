@@ -162,7 +162,7 @@ fn find(
         None => ctx.here.join(PROJECT_FOLDER).join(STATE_FILE),
     };
     if which.state_file.is_none() && !safe_open::is_there(&state_file) {
-        let loops = Loops::at(root.clone(), Known::builtin()?);
+        let loops = Loops::at(root.clone(), Known::builtin());
         match loops.find(&Query::Here(ctx.here.clone())) {
             Ok(found) => return Ok(LoopToResume::of(found.meta())),
             Err(ClientError::NoneHere(_)) => {}
@@ -254,7 +254,7 @@ fn refuse_without_tasks(
         return Ok(());
     };
     // What cannot be read is told by the loop itself as it is taken up.
-    match config_of(found, ctx, &Known::builtin()?) {
+    match config_of(found, ctx, &Known::builtin()) {
         Some(config) if config.tasks.is_none() => Err(CliError::usage(
             format!("{flag} is for task loops, and this loop has no tasks"),
             format!("omit {flag}"),

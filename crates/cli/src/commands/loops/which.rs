@@ -38,7 +38,7 @@ pub fn known(ctx: &CommandContext, dir: &Path) -> Result<Known, CliError> {
         Err(error) => {
             ctx.printer
                 .warning(&format!("{error}: built-in agents only"));
-            Ok(Known::builtin()?)
+            Ok(Known::builtin())
         }
     }
 }

@@ -96,7 +96,7 @@ fn newest_waiting(
     tag: Option<&str>,
     is_meant: impl Fn(&LoopHandle) -> bool,
 ) -> Result<Vec<LoopHandle>, CliError> {
-    let loops = Loops::at(root.clone(), Known::builtin()?);
+    let loops = Loops::at(root.clone(), Known::builtin());
     let mut found = Vec::new();
     let (mut tags, mut places) = (BTreeSet::new(), BTreeSet::new());
     for handle in loops.list(&Scope::All)? {
