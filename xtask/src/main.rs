@@ -22,6 +22,7 @@ mod shell;
 mod suite;
 mod system_tools;
 mod tasks;
+mod test_groups;
 mod typos;
 mod web;
 
@@ -30,7 +31,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test      the everyday suite: builds, then every test and documentation example
+  test      the everyday suite: builds, then every test that needs git and a shell, and documentation examples
+  services  the tests that start a browser or an engine's server
   check     format, spelling, licences and sources of dependencies, structure, lints, documentation
   lines     product code in lines, files that import each other in a circle, crowded type names
               [--shrink] [FOLDER]
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         "test" => suite::run_all(rest, suite::Extent::Everyday),
+        "services" => suite::run_services(rest, suite::Extent::Everyday),
         one_by_one::VERB => one_by_one::run(rest),
         "lines" => lines::run(rest),
         "check" => check::check(),

@@ -16,13 +16,14 @@ use nix::unistd::Pid;
 
 use crate::shell::Step;
 use crate::suite;
+use crate::test_groups::TestGroup;
 
 /// As it is called by cargo.
 pub const VERB: &str = "one-by-one";
 
 /// How many tests run at once.
 pub fn threads() -> usize {
-    thread::available_parallelism().map_or(2, usize::from) * 3
+    thread::available_parallelism().map_or(2, usize::from) * 4
 }
 
 /// `one-by-one PROGRAM [ARG…]`.
@@ -60,13 +61,23 @@ fn chosen(program: &str, args: &[String]) -> Result<Vec<String>, String> {
         Some(text.lines().map(str::to_owned).collect())
     };
     let (but, only) = (names("DESCARTES_TESTS_BUT"), names("DESCARTES_TESTS_ONLY"));
+    let group = std::env::var(TestGroup::VARIABLE).unwrap_or_default();
+    let (group, package) = (TestGroup::named(&group), std::env::var("CARGO_PKG_NAME"));
+    let (package, binary) = (package.unwrap_or_default(), binary_of(program));
     let mut tests = list(program, args, &[])?;
     tests.retain(|test| {
-        !ignored.contains(test)
+        group.holds(&package, binary, test)
+            && !ignored.contains(test)
             && !but.as_ref().is_some_and(|but| but.contains(test))
             && only.as_ref().is_none_or(|only| only.contains(test))
     });
     Ok(tests)
+}
+
+/// The name of a test binary, without the hash behind it.
+fn binary_of(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    name.rsplit_once('-').map_or(name, |(name, _)| name)
 }
 
 fn list(program: &str, args: &[String], more: &[&str]) -> Result<Vec<String>, String> {

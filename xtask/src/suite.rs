@@ -1,10 +1,12 @@
-//! `cargo xtask test`: every test, each with a time limit, none with a second try.
+//! `cargo xtask test`: the tests, each with a time limit, none with a second try. Those that start a browser or
+//! an engine's server have a command of their own: `cargo xtask services`.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::check::PROFILE;
 use crate::shell::{Step, answers, root, run, run_with};
+use crate::test_groups::TestGroup;
 use crate::{one_by_one, system_tools};
 
 /// Which profile of `.config/nextest.toml`.
@@ -16,8 +18,31 @@ pub enum Extent {
     All,
 }
 
-/// Builds, then runs every test and documentation example.
+/// Builds, then runs the tests of everyday and every documentation example. Tests that are named are run
+/// whatever they start.
 pub fn run_all(rest: &[String], extent: Extent) -> Step {
+    let is_named = rest.iter().any(|arg| !arg.starts_with('-'));
+    let group = match is_named {
+        true => TestGroup::All,
+        false => TestGroup::Everyday,
+    };
+    run_group(rest, extent, group)?;
+    run(
+        "cargo",
+        &["test", "--profile", PROFILE, "--workspace", "--doc"],
+    )?;
+    if group == TestGroup::Everyday {
+        println!("left out: tests with a browser or an engine's server (cargo xtask services)");
+    }
+    Ok(())
+}
+
+/// Builds, then runs the tests that start a browser or an engine's server.
+pub fn run_services(rest: &[String], extent: Extent) -> Step {
+    run_group(rest, extent, TestGroup::Services)
+}
+
+fn run_group(rest: &[String], extent: Extent, group: TestGroup) -> Step {
     let quarantine = Quarantine::read()?;
     system_tools::tell_missing();
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
@@ -28,11 +53,7 @@ pub fn run_all(rest: &[String], extent: Extent) -> Step {
         "cargo",
         &[&["build", "--profile", PROFILE], &workspace[..]].concat(),
     )?;
-    Runner::find().run(extent, &workspace, &rest, &quarantine)?;
-    run(
-        "cargo",
-        &["test", "--profile", PROFILE, "--workspace", "--doc"],
-    )
+    Runner::find().run(group, extent, &workspace, &rest, &quarantine)
 }
 
 /// Who runs the tests.
@@ -56,14 +77,22 @@ impl Runner {
         Self::Plain
     }
 
-    fn run(self, extent: Extent, of: &[&str], rest: &[&str], quarantine: &Quarantine) -> Step {
+    fn run(
+        self,
+        group: TestGroup,
+        extent: Extent,
+        of: &[&str],
+        rest: &[&str],
+        quarantine: &Quarantine,
+    ) -> Step {
+        let name = (TestGroup::VARIABLE, group.name().to_owned());
         let judged = match self {
-            Self::Nextest => nextest(extent, of, rest, &quarantine.all_but()),
+            Self::Nextest => nextest(extent, of, rest, &both(&quarantine.all_but(), group)),
             Self::Plain => plain(
                 extent,
                 of,
                 rest,
-                &[("DESCARTES_TESTS_BUT", quarantine.names())],
+                &[("DESCARTES_TESTS_BUT", quarantine.names()), name.clone()],
             ),
         };
         if quarantine.0.is_empty() {
@@ -71,12 +100,12 @@ impl Runner {
         }
         println!("\nin quarantine (.config/quarantine.toml), told and not judged:");
         let told = match self {
-            Self::Nextest => nextest(Extent::All, of, rest, &quarantine.only()),
+            Self::Nextest => nextest(Extent::All, of, rest, &both(&quarantine.only(), group)),
             Self::Plain => plain(
                 Extent::All,
                 of,
                 rest,
-                &[("DESCARTES_TESTS_ONLY", quarantine.names())],
+                &[("DESCARTES_TESTS_ONLY", quarantine.names()), name],
             ),
         };
         if let Err(failed) = told {
@@ -86,8 +115,18 @@ impl Runner {
     }
 }
 
+/// Both filters at once: several of nextest's own are a union.
+fn both(one: &[String], group: TestGroup) -> Vec<String> {
+    let filters = one.iter().skip(1).cloned().chain(group.filter());
+    let filters: Vec<String> = filters.map(|filter| format!("({filter})")).collect();
+    match filters.is_empty() {
+        true => Vec::new(),
+        false => vec!["-E".to_owned(), filters.join(" & ")],
+    }
+}
+
 fn nextest(extent: Extent, of: &[&str], rest: &[&str], filter: &[String]) -> Step {
-    // Most tests wait for a process or a grace: with three for each processor none is idle.
+    // Most tests wait for a process or a grace: with four for each processor none is idle.
     let threads = one_by_one::threads().to_string();
     let profile = match extent {
         Extent::Everyday => "default",

@@ -105,7 +105,7 @@ fn the_guides_names_are_at_the_root_and_in_its_module() {
 
 #[tokio::test]
 async fn a_config_of_the_guide_runs() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut l = begin(&world, config(&world, "@2 promise\n@* print working")).await;
     let result = l.execute().await.unwrap();
     assert_eq!(
@@ -128,7 +128,7 @@ async fn a_config_of_the_guide_runs() {
 
 #[tokio::test]
 async fn a_wrong_word_is_an_error_of_new_that_names_its_place() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut odd = config(&world, "promise");
     odd.backend.prompt_mode = "pipe".to_string();
     let error = IterativeLoop::with_settings(odd, settings(&world)).await;
@@ -148,7 +148,7 @@ async fn a_wrong_word_is_an_error_of_new_that_names_its_place() {
 
 #[tokio::test]
 async fn a_state_that_serde_wrote_is_resumed() {
-    let world = World::new();
+    let world = World::in_memory();
     let state = IterativeLoopState {
         iteration: 3,
         config: config(&world, "print iteration ${ITERATION}\n@4 promise"),
@@ -168,7 +168,7 @@ async fn a_state_that_serde_wrote_is_resumed() {
 
 #[tokio::test]
 async fn a_loops_own_state_written_back_by_serde_goes_on() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut asked = config(&world, "print working\n@3 promise");
     asked.max_iterations = Some(2);
     let mut l = begin(&world, asked).await;
@@ -198,7 +198,7 @@ async fn a_loops_own_state_written_back_by_serde_goes_on() {
         .unwrap();
     assert_eq!(again.execute().await.unwrap().iterations_completed, 3);
     // Interrupted at its second iteration, it goes on with its third.
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print working\n@2 touch up\n@2 hang\n@3 promise";
     let mut l = begin(&world, config(&world, script)).await;
     let flag = l.cancellation_handle();
@@ -223,7 +223,7 @@ async fn a_loops_own_state_written_back_by_serde_goes_on() {
 
 #[tokio::test]
 async fn two_loops_of_one_process_work_in_one_folder_side_by_side() {
-    let world = World::new();
+    let world = World::in_memory();
     // Each agent waits for the other: one after the other they would never end.
     let first = config(&world, "touch one ;; wait-file two 60s ;; promise");
     let second = config(&world, "touch two ;; wait-file one 60s ;; promise");
@@ -257,7 +257,7 @@ async fn two_loops_of_one_process_work_in_one_folder_side_by_side() {
 
 #[tokio::test]
 async fn one_of_two_loops_in_a_folder_is_cancelled_and_the_other_is_not() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut hangs = config(&world, "spawn-child setsid pids ;; touch up ;; hang");
     hangs.kill_grace_secs = Some(1);
     let mut hangs = begin(&world, hangs).await;
@@ -285,7 +285,7 @@ async fn one_of_two_loops_in_a_folder_is_cancelled_and_the_other_is_not() {
 
 #[tokio::test]
 async fn a_loop_that_was_cancelled_before_it_ran_starts_no_agent() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut l = begin(&world, config(&world, "touch started ;; promise")).await;
     l.cancellation_handle().store(true, Ordering::Relaxed);
     let result = l.execute().await.unwrap();
@@ -295,7 +295,7 @@ async fn a_loop_that_was_cancelled_before_it_ran_starts_no_agent() {
 
 #[tokio::test]
 async fn cancelling_is_heard_while_the_agent_claims_without_end() {
-    let world = World::new();
+    let world = World::in_memory();
     // Every claim is a message to the driver, which must not hide the flag.
     let script = "touch up ;; repeat 100000000 promise";
     let mut busy = config(&world, script);
@@ -341,7 +341,7 @@ impl LoopBackend for Asked {
 
 #[tokio::test]
 async fn files_and_processes_are_waited_for_on_other_threads_than_the_callers() {
-    let world = World::new();
+    let world = World::in_memory();
     let asked = config(&world, "print so it is COMPLETE");
     let backend = Arc::new(Asked {
         by: Mutex::default(),
@@ -373,7 +373,7 @@ async fn files_and_processes_are_waited_for_on_other_threads_than_the_callers() 
 
 #[tokio::test]
 async fn a_loop_whose_making_was_given_up_is_in_nobodys_way() {
-    let world = World::new();
+    let world = World::in_memory();
     let making = IterativeLoop::with_settings(config(&world, "promise"), settings(&world));
     // Polled once and dropped; where it was quicker than that, it is dropped as a loop.
     drop(tokio::time::timeout(Duration::ZERO, making).await);
@@ -394,7 +394,7 @@ async fn a_loop_whose_making_was_given_up_is_in_nobodys_way() {
 
 #[tokio::test]
 async fn a_backend_of_ours_given_by_hand_runs_and_understands_its_agent() {
-    let world = World::new();
+    let world = World::in_memory();
     let claude = world.program(
         "claude",
         "#!/bin/sh\nprintf '%s\\n' \"$@\" > args\n\
@@ -429,7 +429,7 @@ async fn a_backend_of_ours_given_by_hand_runs_and_understands_its_agent() {
 
 #[tokio::test]
 async fn tasks_with_like_names_have_files_of_their_own() {
-    let world = World::new();
+    let world = World::in_memory();
     let folder = world.project().join(".descartes/tasks");
     let tasks = RalphPersistence::new(&folder);
     let ids = [
@@ -467,7 +467,7 @@ async fn tasks_with_like_names_have_files_of_their_own() {
 
 #[tokio::test]
 async fn a_task_that_version_0_1_0_began_is_taken_up() {
-    let world = World::new();
+    let world = World::in_memory();
     let folder = world.project().join(".descartes/tasks");
     let base = config(&world, "print iteration ${ITERATION}\n@3 promise");
     let state = IterativeLoopState {
@@ -497,7 +497,7 @@ async fn a_task_that_version_0_1_0_began_is_taken_up() {
 
 #[tokio::test]
 async fn a_flag_of_ones_own_cancels_too() {
-    let world = World::new();
+    let world = World::in_memory();
     let flag = Arc::new(AtomicBool::new(false));
     let settings = HostSettings {
         cancel: Some(flag.clone()),
@@ -549,7 +549,7 @@ fn scud(world: &World) -> ScudLoopConfig {
 }
 
 fn scud_world() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write(".scud/tasks/tasks.scg", TASKS);
     world.write("plan.md", "# Plan\n## Task 1: the model\nThree fields.\n");

@@ -51,7 +51,7 @@ fn state_file(world: &World) -> PathBuf {
 
 #[tokio::test]
 async fn a_loop_runs_until_the_promise_and_tells_what_came_of_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut l = start(&world, config(&world, "print working\n@3 promise")).await;
     assert_eq!((l.current_iteration(), l.is_completed()), (0, false));
     let result = l.execute().await.unwrap();
@@ -77,7 +77,7 @@ async fn a_loop_runs_until_the_promise_and_tells_what_came_of_it() {
 #[tokio::test]
 async fn a_state_file_in_the_work_tree_is_no_progress_of_the_agent() {
     for in_git in [false, true] {
-        let world = World::new();
+        let world = World::in_memory();
         if in_git {
             world.git_init();
         }
@@ -95,7 +95,7 @@ async fn a_state_file_in_the_work_tree_is_no_progress_of_the_agent() {
 
 #[tokio::test]
 async fn a_claim_is_nothing_without_its_green_gate() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "append log x ;; promise");
     config.verify = vec!["test $(wc -l < log) -ge 3".into()];
     let result = start(&world, config).await.execute().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_claim_is_nothing_without_its_green_gate() {
 
 #[tokio::test]
 async fn the_next_prompt_tells_of_the_gate_that_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(
         &world,
         "save-prompt prompt-${ITERATION} ;; promise\n@2 touch ok",
@@ -127,7 +127,7 @@ async fn the_next_prompt_tells_of_the_gate_that_refused() {
 
 #[tokio::test]
 async fn events_are_the_journals_and_come_as_they_happen() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut l = start(&world, config(&world, "promise")).await;
     let mut events = l.subscribe();
     l.execute().await.unwrap();
@@ -146,7 +146,7 @@ async fn events_are_the_journals_and_come_as_they_happen() {
 
 #[tokio::test]
 async fn cancelling_ends_the_agent_and_everything_it_started() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "spawn-child setsid pids ;; touch up ;; hang");
     config.kill_grace_secs = Some(1);
     let mut l = start(&world, config).await;
@@ -163,7 +163,7 @@ async fn cancelling_ends_the_agent_and_everything_it_started() {
 
 #[tokio::test]
 async fn dropping_the_future_cancels_the_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "touch up ;; hang");
     config.kill_grace_secs = Some(1);
     let mut l = start(&world, config).await;
@@ -174,7 +174,7 @@ async fn dropping_the_future_cancels_the_loop() {
 
 #[tokio::test]
 async fn an_ended_loop_is_set_aside_and_the_next_begins_at_one() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut first = config(&world, "print one");
     first.max_iterations = Some(1);
     start(&world, first).await.execute().await.unwrap();
@@ -194,7 +194,7 @@ async fn an_ended_loop_is_set_aside_and_the_next_begins_at_one() {
 
 #[tokio::test]
 async fn a_state_file_written_by_hand_resumes_with_its_count() {
-    let world = World::new();
+    let world = World::in_memory();
     let command = world.agent("print iteration ${ITERATION}\n@4 promise");
     let words = shell_words::split(&command).unwrap();
     let file = serde_json::json!({
@@ -225,7 +225,7 @@ async fn a_state_file_written_by_hand_resumes_with_its_count() {
 
 #[tokio::test]
 async fn a_torn_state_file_is_an_error_with_its_place_and_never_a_fresh_start() {
-    let world = World::new();
+    let world = World::in_memory();
     let path = world.write(
         ".descartes/loop-state.json",
         r#"{"version":"1.0","iteration":3,"#,
@@ -247,7 +247,7 @@ async fn a_torn_state_file_is_an_error_with_its_place_and_never_a_fresh_start() 
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_is_an_error_before_anything_is_written() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "promise");
     config.command = "no-such-agent-anywhere".into();
     let error = IterativeLoop::with_settings(config, settings(&world))
@@ -259,7 +259,7 @@ async fn an_agent_that_is_not_there_is_an_error_before_anything_is_written() {
 
 #[tokio::test]
 async fn a_timed_out_iteration_is_searched_for_the_promise_all_the_same() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "promise ;; repeat 100 print . ;; hang");
     config.iteration_timeout_secs = Some(1);
     config.kill_grace_secs = Some(1);
@@ -291,7 +291,7 @@ impl LoopBackend for Shouting {
 
 #[tokio::test]
 async fn a_backend_of_ones_own_decides_what_completion_is() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "save-prompt p-${ITERATION}\n@1 promise\n@2 print !!COMPLETE!!";
     let mut config = config(&world, script);
     config.max_iterations = Some(4);
@@ -314,7 +314,7 @@ async fn a_backend_of_ones_own_decides_what_completion_is() {
 
 #[tokio::test]
 async fn environment_values_reach_the_agent_and_no_file() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut config = config(&world, "dump-env env ;; promise");
     config.backend = LoopBackendConfig {
         environment: [("SECRET".to_owned(), "hunter2".to_owned())].into(),
@@ -338,7 +338,7 @@ async fn environment_values_reach_the_agent_and_no_file() {
 
 #[tokio::test]
 async fn a_roadmap_task_loops_under_its_own_state_file() {
-    let world = World::new();
+    let world = World::in_memory();
     let folder = world.project().join(".descartes/tasks");
     let base = config(&world, "@2 promise TIDES\n@* print COMPLETE");
     let ralph = RalphConfig {

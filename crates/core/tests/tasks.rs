@@ -32,7 +32,7 @@ const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  \
     @details\n1 | description |\n  Write the model.\n";
 
 fn world(tasks: &str) -> World {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write(".scud/tasks/tasks.scg", tasks);
     world.git(["add", "."]);
@@ -215,7 +215,7 @@ async fn in_place_needs_a_clean_tree_and_works_without_git() {
     assert!(matches!(error, HostError::Refused { .. }));
     assert!(error.to_string().contains("mine.txt"), "{error}");
 
-    let plain = World::new();
+    let plain = World::in_memory();
     plain.write(".scud/tasks/tasks.scg", TASKS);
     let (reason, state) = run(&plain, config(&plain, WORKS)).await;
     assert_eq!(reason, Reason::CompletionPromiseDetected);

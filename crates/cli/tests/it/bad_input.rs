@@ -24,7 +24,7 @@ fn assert_refused(world: &World, run: &Finished, code: i32, words: &str) {
 
 #[test]
 fn what_newcomers_type_is_answered_with_what_they_mean() {
-    let world = World::new();
+    let world = World::in_memory();
     for (words, meant) in [
         (&["start", "-p", "x"][..], "descartes loop start"),
         (&["run"], "descartes loop start"),
@@ -82,7 +82,7 @@ fn command_lines_that_make_no_loop() {
         ),
     ];
     for (flags, code, words) in table {
-        let world = World::new();
+        let world = World::in_memory();
         world.write("plain.txt", "not executable");
         world.write("nul.md", "a\0b");
         let run = descartes(&world, &[&["loop", "start"], flags].concat());
@@ -120,11 +120,11 @@ fn more_values_that_cannot_be() {
         (&["--fallback", "a 'b"], "--fallback"),
     ];
     for (flags, words) in table {
-        let world = World::new();
+        let world = World::in_memory();
         let run = start(&world, "touch ran", flags);
         assert_refused(&world, &run, 64, words);
     }
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(&world, "touch ran", &["--max-cost", "5"]);
     assert_refused(&world, &run, 65, "--max-cost");
 }
@@ -134,7 +134,7 @@ fn a_working_directory_that_cannot_be_read() {
     if nix::unistd::geteuid().is_root() {
         return; // Root reads everything.
     }
-    let world = World::new();
+    let world = World::in_memory();
     let dir = world.path("closed");
     std::fs::create_dir(&dir).unwrap();
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o0)).unwrap();
@@ -157,7 +157,7 @@ fn state_files_that_are_torn_foreign_or_newer_are_named_and_kept() {
     ];
     for (text, words) in table {
         for verb in ["start", "resume"] {
-            let world = World::new();
+            let world = World::in_memory();
             world.write(".descartes/loop-state.json", text);
             let run = match verb {
                 "start" => start(&world, "touch ran", &[]),
@@ -172,7 +172,7 @@ fn state_files_that_are_torn_foreign_or_newer_are_named_and_kept() {
 
 #[test]
 fn a_state_file_that_a_live_loop_holds() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut first = start_command(
         &world,
         "touch up\nwait-file go\npromise",
@@ -202,7 +202,7 @@ fn a_state_file_that_a_live_loop_holds() {
 
 #[test]
 fn no_state_file_to_resume() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = descartes(&world, &["loop", "resume"]);
     assert_refused(&world, &run, 65, "no state file");
     let run = descartes(&world, &["loop", "resume", "nobody"]);
@@ -212,14 +212,14 @@ fn no_state_file_to_resume() {
 #[test]
 fn git_that_refuses_a_commit_is_a_warning_and_the_loop_goes_on() {
     let script = "append work.txt x\npromise";
-    let identity = World::new();
+    let identity = World::in_memory();
     identity.git_init();
     std::fs::write(
         identity.home().join(".gitconfig"),
         "[user]\n\tuseConfigOnly = true\n",
     )
     .unwrap();
-    let hook = World::new();
+    let hook = World::in_memory();
     hook.git_init();
     let path = hook.write(
         ".git/hooks/pre-commit",
@@ -245,7 +245,7 @@ fn git_that_refuses_a_commit_is_a_warning_and_the_loop_goes_on() {
 #[test]
 fn a_detached_head_and_no_repository_do_not_stop_a_loop() {
     let script = "append work.txt x\npromise";
-    let detached = World::new();
+    let detached = World::in_memory();
     detached.git_init();
     detached.git(["checkout", "--quiet", "--detach"]);
     start(&detached, script, &["--auto-commit"]).assert_code(0);
@@ -253,14 +253,14 @@ fn a_detached_head_and_no_repository_do_not_stop_a_loop() {
         detached.git(["log", "-1", "--format=%s"]),
         "loop: iteration 1"
     );
-    let none = World::new();
+    let none = World::in_memory();
     start(&none, script, &["--auto-commit"]).assert_code(0);
     assert_eq!(state(&none)["iteration"], 1);
 }
 
 #[test]
 fn a_merge_under_way_is_left_to_the_person() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.git(["checkout", "--quiet", "-b", "other"]);
     world.write("README.md", "theirs\n");
@@ -282,7 +282,7 @@ fn a_merge_under_way_is_left_to_the_person() {
 
 #[test]
 fn a_machine_without_git_runs_loops_and_says_what_is_missing() {
-    let world = World::new();
+    let world = World::in_memory();
     for name in ["sh", "env", "touch"] {
         let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
             .map(|folder| folder.join(name))
@@ -306,18 +306,18 @@ fn a_machine_without_git_runs_loops_and_says_what_is_missing() {
 
 #[test]
 fn branch_without_a_repository_is_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(&world, "touch ran", &["--branch"]);
     assert_refused(&world, &run, 65, "branch");
 }
 
 #[test]
 fn settings_that_cannot_be_used_name_their_place() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(".descartes/config.toml", "max_iterations = \"soon\"\n");
     let run = start(&world, "touch ran", &[]);
     assert_refused(&world, &run, 64, "config.toml:1");
-    let world = World::new();
+    let world = World::in_memory();
     let mut command = start_command(&world, "touch ran", &[]);
     command.env("DESCARTES_TIMEOUT", "soon");
     let run = world.run(command);
@@ -326,7 +326,7 @@ fn settings_that_cannot_be_used_name_their_place() {
 
 #[test]
 fn an_agent_without_a_program_cannot_be_tested_and_is_told_so() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = descartes(&world, &["agents", "test", "generic"]);
     run.assert_code(64);
     assert!(run.stderr().contains("`generic` names no program"), "{run}");

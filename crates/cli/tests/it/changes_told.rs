@@ -9,7 +9,7 @@ use crate::task_common::{left, repository, run, said};
 #[test]
 fn gates_and_limits_changed_by_a_resume_stand_in_the_result() {
     for detached in [false, true] {
-        let world = World::new();
+        let world = World::in_memory();
         start(&world, CLAIMS, &["--verify", "false", "-m", "1"]).assert_code(2);
         let mut words = vec!["loop", "resume", "--verify", "true", "-m", "3"];
         words.extend(detached.then_some("--detach"));
@@ -45,7 +45,7 @@ fn gates_and_limits_changed_by_a_resume_stand_in_the_result() {
 
 #[test]
 fn an_edited_state_file_is_told_with_who_took_it() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &["--verify", "false", "-m", "1"]).assert_code(2);
     let file = ".descartes/loop-state.json";
     let text = world.read(file);

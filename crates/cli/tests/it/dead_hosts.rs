@@ -72,7 +72,7 @@ fn a_start_over_a_dead_loop_ends_its_agent_first() {
         "sh echo $$ > pid; exec sleep 1000",
         "sh echo $$ > pid; exec env -i sleep 1000",
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         let mut host = spawn(&world, agent, &[]);
         let agent = pid_in(&world, "pid");
         kill_host_and_guard(&world, &mut host);
@@ -89,7 +89,7 @@ fn a_start_over_a_dead_loop_ends_its_agent_first() {
 
 #[test]
 fn a_cancel_of_a_dead_loop_ends_its_agent_without_the_mark_too() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut host = spawn(&world, "sh echo $$ > pid; exec env -i sleep 1000", &[]);
     let agent = pid_in(&world, "pid");
     kill_host_and_guard(&world, &mut host);
@@ -100,7 +100,7 @@ fn a_cancel_of_a_dead_loop_ends_its_agent_without_the_mark_too() {
 
 #[test]
 fn a_resume_right_after_a_kill_waits_for_the_guard_and_says_so() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1 sh echo ${PID} > pid\n   hang\n@2- promise";
     let mut host = spawn(&world, script, &[]);
     pid_in(&world, "pid");
@@ -126,7 +126,7 @@ fn a_resume_right_after_a_kill_waits_for_the_guard_and_says_so() {
 
 #[test]
 fn a_state_folder_that_is_deleted_is_made_whole_while_the_loop_runs() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1 print one\n@2 sh echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done\n@3 save-prompt seen\n   promise";
     let mut host = spawn(&world, script, &[]);
     pid_in(&world, "pid");
@@ -150,7 +150,7 @@ fn a_state_folder_that_is_deleted_is_made_whole_while_the_loop_runs() {
 
 #[test]
 fn a_running_loop_whose_state_folder_is_gone_is_cancelled() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut host = spawn(&world, "sh echo $$ > pid; exec sleep 1000", &[]);
     let agent = pid_in(&world, "pid");
     remove_all(world.state());
@@ -162,7 +162,7 @@ fn a_running_loop_whose_state_folder_is_gone_is_cancelled() {
 
 #[test]
 fn a_directory_whose_name_is_no_utf8_is_worked_in() {
-    let world = World::new();
+    let world = World::in_memory();
     let dir = world
         .root()
         .join(std::ffi::OsStr::from_bytes(b"pr\xff\xfej"));
@@ -218,7 +218,7 @@ fn a_directory_whose_name_is_no_utf8_is_worked_in() {
 
 #[test]
 fn a_project_with_its_state_file_elsewhere_is_not_written_to() {
-    let world = World::new();
+    let world = World::in_memory();
     let file = world.root().join("state.json");
     start(&world, CLAIMS, &["--state-file", file.to_str().unwrap()]).assert_code(0);
     assert!(file.is_file());

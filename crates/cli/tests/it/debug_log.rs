@@ -27,7 +27,7 @@ fn log_of_ended_host(world: &World) -> String {
 
 #[test]
 fn a_loop_in_the_background_leaves_its_log_at_info() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "@1 print hm\n@2 promise", &["--detach"]).assert_code(0);
     let log = log_of_ended_host(&world);
     let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
@@ -52,7 +52,7 @@ fn a_loop_in_the_background_leaves_its_log_at_info() {
 
 #[test]
 fn no_log_holds_the_prompt_the_environment_or_what_agents_and_gates_print() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = format!(
         "print OUTPUT-WORD {KEY}\nsh echo ERROR-WORD {KEY} >&2\n@1 wait-file go 60s\n@2-9 promise"
@@ -107,7 +107,7 @@ fn no_log_holds_the_prompt_the_environment_or_what_agents_and_gates_print() {
 
 #[test]
 fn the_log_of_a_loop_never_outgrows_its_bound() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "@1 print hm\n@2 promise", &["-m", "1"]).assert_code(2);
     let (log, older) = (
         loop_dir(&world).join("host.log"),
@@ -128,7 +128,7 @@ fn the_log_of_a_loop_never_outgrows_its_bound() {
 
 #[test]
 fn in_the_foreground_it_goes_to_standard_error_and_output_stays_as_it_is() {
-    let world = World::new();
+    let world = World::in_memory();
     let plain = start(&world, CLAIMS, &[]);
     plain.assert_code(0);
     assert!(!plain.stderr().contains("core::host"), "{plain}");
@@ -166,7 +166,7 @@ fn in_the_foreground_it_goes_to_standard_error_and_output_stays_as_it_is() {
 
 #[test]
 fn a_value_that_cannot_be_read_is_refused_with_an_example() {
-    let world = World::new();
+    let world = World::in_memory();
     for (value, named) in [("loud", "`loud`"), ("cor=debug", "`cor`"), ("debug,", "``")] {
         for flags in [&[][..], &["--detach"]] {
             let mut command = start_command(&world, CLAIMS, flags);
@@ -192,7 +192,7 @@ fn a_value_that_cannot_be_read_is_refused_with_an_example() {
 
 #[test]
 fn a_standard_error_that_nobody_reads_keeps_no_loop_waiting() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1-39 print hm\n@40 promise";
     let flags = ["--json", "-m", "50", "--stall-after", "0"];
     let mut command = start_command(&world, script, &flags);

@@ -11,7 +11,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_name_that_a_running_loop_goes_by_is_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "hang", &["--detach", "--name", "auth"]).assert_code(0);
     let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
     for flags in [&[][..], &["--detach"]] {
@@ -31,7 +31,7 @@ fn a_name_that_a_running_loop_goes_by_is_refused() {
 
 #[test]
 fn of_two_loops_that_take_a_name_in_the_same_instant_one_gets_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("wait-file go 60s\npromise");
     for round in 0..20 {
         let name = format!("auth-{round}");
@@ -57,7 +57,7 @@ fn of_two_loops_that_take_a_name_in_the_same_instant_one_gets_it() {
 
 #[test]
 fn detach_prints_the_id_and_the_loop_goes_on_alone() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "tty-check\nwait-file go\npromise";
     let run = start(
         &world,
@@ -88,7 +88,7 @@ fn detach_prints_the_id_and_the_loop_goes_on_alone() {
 
 #[test]
 fn detach_with_json_tells_id_name_and_pid() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(&world, CLAIMS, &["--detach", "--json", "--name", "auth"]);
     run.assert_code(0);
     let told: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
@@ -104,7 +104,7 @@ fn detach_with_json_tells_id_name_and_pid() {
 
 #[test]
 fn errors_of_the_background_are_told_in_front_with_their_exit_code() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print hm", &["-m", "1"]).assert_code(2);
     let run = start(&world, CLAIMS, &["--detach"]);
     run.assert_code(65);
@@ -114,7 +114,7 @@ fn errors_of_the_background_are_told_in_front_with_their_exit_code() {
     );
     assert_eq!(run.stdout(), "");
     assert_eq!(loops(&world).len(), 1);
-    let missing = World::new();
+    let missing = World::in_memory();
     let run =
         missing.run(missing.descartes(["loop", "-c", "no-such-agent", "-p", "x", "--detach"]));
     run.assert_code(1);

@@ -21,7 +21,7 @@ impl EngineWorld {
         assert!(fleet.is_file(), "hint: cargo build -p descartes-fleet");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Some(Self {
-            world: World::new(),
+            world: World::in_memory(),
             server,
             port: listener.local_addr().unwrap().port(),
         })

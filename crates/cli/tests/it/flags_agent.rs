@@ -11,7 +11,7 @@ use crate::common::{
 
 #[test]
 fn command_is_split_as_a_shell_would_and_run_without_one() {
-    let world = World::new();
+    let world = World::in_memory();
     let command = r#"sh -c 'printf "%s\n" "$@" > seen' sh 'two words' '$HOME' '*'"#;
     let run = descartes(&world, &["loop", "-c", command, "-p", "go", "--no-promise"]);
     run.assert_code(0);
@@ -20,7 +20,7 @@ fn command_is_split_as_a_shell_would_and_run_without_one() {
 
 #[test]
 fn prompt_reaches_the_agent() {
-    let world = World::new();
+    let world = World::in_memory();
     start(
         &world,
         "save-prompt seen\npromise",
@@ -32,7 +32,7 @@ fn prompt_reaches_the_agent() {
 
 #[test]
 fn prompt_file_is_read_again_at_every_iteration() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("PROMPT.md", "first");
     let script = "save-prompt seen-${ITERATION}\n@1 write PROMPT.md second\n@2 promise";
     start(&world, script, &["--prompt-file", "PROMPT.md"]).assert_code(0);
@@ -42,7 +42,7 @@ fn prompt_file_is_read_again_at_every_iteration() {
 
 #[test]
 fn a_prompt_or_spec_file_that_is_being_saved_ends_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("PROMPT.md", "first");
     world.write("SPEC.md", "old spec");
     let script = "save-prompt seen\n@1 sh : > PROMPT.md; rm SPEC.md\n\
@@ -61,7 +61,7 @@ fn a_prompt_or_spec_file_that_is_being_saved_ends_nothing() {
 
 #[test]
 fn a_loop_goes_on_without_its_prompt_and_spec_files_and_says_so_once() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("TASK.md", "do it");
     world.write("SPEC.md", "the spec");
     let script = "save-prompt seen-${ITERATION}\n@1 rm TASK.md\n@1 rm SPEC.md\n@3 promise";
@@ -85,7 +85,7 @@ fn a_loop_goes_on_without_its_prompt_and_spec_files_and_says_so_once() {
 
 #[test]
 fn a_prompt_file_that_is_gone_when_a_loop_is_resumed_ends_it_and_the_state_file_says_so() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("TASK.md", "do it");
     let flags = ["--prompt-file", "TASK.md", "-m", "1"];
     start(&world, "rm TASK.md", &flags).assert_code(2);
@@ -103,7 +103,7 @@ fn a_prompt_file_that_is_gone_when_a_loop_is_resumed_ends_it_and_the_state_file_
 
 #[test]
 fn prompt_file_dash_reads_standard_input_once() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("task", "from a pipe");
     let script = "save-prompt seen-${ITERATION}\n@1 print hm\n@2 promise";
     let mut command = start_command(&world, script, &["--prompt-file", "-"]);
@@ -116,12 +116,12 @@ fn prompt_file_dash_reads_standard_input_once() {
 #[test]
 fn prompt_mode_is_the_way_the_prompt_goes() {
     for mode in ["arg", "stdin", "env", "file"] {
-        let world = World::new();
+        let world = World::in_memory();
         let script = format!("save-prompt seen {mode}\npromise");
         start(&world, &script, &["--prompt-mode", mode]).assert_code(0);
         assert_eq!(world.read("seen").trim_end(), "go", "{mode}");
     }
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("dump-argv seen\npromise");
     let run = descartes(
         &world,
@@ -140,7 +140,7 @@ fn prompt_mode_is_the_way_the_prompt_goes() {
 
 #[test]
 fn a_large_prompt_goes_by_standard_input() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("big.md", "x".repeat(5_000_000));
     let flags = ["--prompt-file", "big.md"];
     start(&world, "read-stdin-to seen\npromise", &flags).assert_code(0);
@@ -149,7 +149,7 @@ fn a_large_prompt_goes_by_standard_input() {
 
 #[test]
 fn env_is_for_the_agent_alone_and_written_nowhere() {
-    let world = World::new();
+    let world = World::in_memory();
     let flags = [
         "--env",
         "API_KEY=s3cret-value",
@@ -196,7 +196,7 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn backend_model_and_permissions_become_the_agents_own_flags() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = format!(
         "dump-argv seen\n{}",
         prints(&claude_result("<promise>COMPLETE</promise>"))
@@ -225,7 +225,7 @@ fn backend_model_and_permissions_become_the_agents_own_flags() {
 
 #[test]
 fn the_backend_is_guessed_from_the_command() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = descartes_testkit::scripted_agent().display().to_string();
     let script = world.script(&prints(&claude_result("<promise>COMPLETE</promise>")));
     let program = format!(
@@ -251,7 +251,7 @@ fn the_backend_is_guessed_from_the_command() {
 
 #[test]
 fn an_agent_that_would_be_denied_its_tools_is_refused_before_it_starts() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(&world, "touch ran", &["--backend", "claude"]);
     run.assert_code(65);
     assert!(run.stderr().contains("--permissions"), "{run}");
@@ -260,7 +260,7 @@ fn an_agent_that_would_be_denied_its_tools_is_refused_before_it_starts() {
 
 #[test]
 fn fallback_takes_over_from_an_agent_that_is_limited() {
-    let world = World::new();
+    let world = World::in_memory();
     let second = world.agent("touch second\npromise");
     let flags = [
         "--backend",
@@ -284,7 +284,7 @@ fn fresh_context_and_iteration_context_decide_on_the_block() {
         ("on", &[], false),
         ("on", &["--iteration-context"], true),
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         let mut command = start_command(&world, script, flags);
         command.env("DESCARTES_FRESH_CONTEXT", variable);
         world.run(command).assert_code(0);
@@ -298,7 +298,7 @@ fn fresh_context_and_iteration_context_decide_on_the_block() {
 
 #[test]
 fn spec_files_stand_before_the_prompt_within_their_budget() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(
         "spec.md",
         format!("# the spec\n{}", "many words here\n".repeat(500)),
@@ -308,7 +308,7 @@ fn spec_files_stand_before_the_prompt_within_their_budget() {
     let whole = world.read("seen");
     assert!(whole.find("# the spec").unwrap() < whole.rfind("go").unwrap());
     assert!(whole.contains("spec.md") && !whole.contains(world.project().to_str().unwrap()));
-    let cut = World::new();
+    let cut = World::in_memory();
     cut.write("spec.md", world.read("spec.md"));
     start(
         &cut,
@@ -321,7 +321,7 @@ fn spec_files_stand_before_the_prompt_within_their_budget() {
 
 #[test]
 fn agents_get_no_terminal_and_no_standard_input_of_ours() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut command = start_command(&world, "tty-check\nread-stdin-to seen\npromise", &[]);
     command.stdin(Stdio::piped());
     let run = world.run(command);

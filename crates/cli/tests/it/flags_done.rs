@@ -6,7 +6,7 @@ use crate::common::{CLAIMS, descartes, events, start, state};
 
 #[test]
 fn verify_is_a_gate_that_decides() {
-    let world = World::new();
+    let world = World::in_memory();
     start(
         &world,
         CLAIMS,
@@ -14,7 +14,7 @@ fn verify_is_a_gate_that_decides() {
     )
     .assert_code(2);
     assert_eq!(events(&world, "gate_finished").len(), 2);
-    let proven = World::new();
+    let proven = World::in_memory();
     start(
         &proven,
         "touch proof\npromise",
@@ -28,7 +28,7 @@ fn verify_is_a_gate_that_decides() {
 
 #[test]
 fn verify_timeout_ends_a_gate_that_hangs() {
-    let world = World::new();
+    let world = World::in_memory();
     let flags = [
         "-m",
         "1",
@@ -46,17 +46,17 @@ fn verify_timeout_ends_a_gate_that_hangs() {
 #[test]
 fn completion_promise_is_the_text_that_is_looked_for() {
     let script = "promise AUTH_MIGRATED";
-    start(&World::new(), script, &["-m", "1"]).assert_code(2);
+    start(&World::in_memory(), script, &["-m", "1"]).assert_code(2);
     let flags = ["-m", "1", "--completion-promise", "AUTH_MIGRATED"];
-    start(&World::new(), script, &flags).assert_code(0);
+    start(&World::in_memory(), script, &flags).assert_code(0);
 }
 
 #[test]
 fn no_promise_leaves_it_to_the_exit_code_or_the_gates() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print hello", &["-m", "1", "--no-promise"]).assert_code(0);
     assert_eq!(state(&world)["exit_reason"]["type"], "process_success");
-    let gated = World::new();
+    let gated = World::in_memory();
     start(
         &gated,
         "print hello",
@@ -70,9 +70,13 @@ fn no_promise_leaves_it_to_the_exit_code_or_the_gates() {
 fn promise_match_says_how_it_must_stand() {
     let outcomes = |script: &str| {
         ["tagged", "line", "anywhere"].map(|how| {
-            start(&World::new(), script, &["-m", "1", "--promise-match", how])
-                .code()
-                .unwrap()
+            start(
+                &World::in_memory(),
+                script,
+                &["-m", "1", "--promise-match", how],
+            )
+            .code()
+            .unwrap()
         })
     };
     assert_eq!(outcomes("print COMPLETE"), [2, 0, 0]);
@@ -82,7 +86,7 @@ fn promise_match_says_how_it_must_stand() {
 #[test]
 fn promise_hint_tells_the_first_prompt() {
     for (hint, told) in [("on", true), ("off", false)] {
-        let world = World::new();
+        let world = World::in_memory();
         start(
             &world,
             "save-prompt seen\npromise",
@@ -98,7 +102,7 @@ fn promise_hint_tells_the_first_prompt() {
 
 #[test]
 fn promise_grace_ends_an_agent_that_stays() {
-    let world = World::new();
+    let world = World::in_memory();
     start(
         &world,
         "promise\nhang",
@@ -115,9 +119,9 @@ fn promise_grace_ends_an_agent_that_stays() {
 #[test]
 fn abort_promise_ends_the_loop_with_the_agents_words() {
     let script = "print I lack a key.\npromise NO_KEY";
-    start(&World::new(), script, &["-m", "1"]).assert_code(2);
+    start(&World::in_memory(), script, &["-m", "1"]).assert_code(2);
     start(
-        &World::new(),
+        &World::in_memory(),
         script,
         &["-m", "1", "--abort-promise", "NO_KEY"],
     )
@@ -132,7 +136,7 @@ fn a_promise_that_ordinary_output_may_contain_is_warned_about_unless_it_is_tagge
         ("DONE", "tagged", false),
         ("ALL-GREEN", "line", false),
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         let flags = ["--completion-promise", promise, "--promise-match", mode];
         let script = format!("print <promise>{promise}</promise>");
         let run = start(&world, &script, &flags);
@@ -144,7 +148,7 @@ fn a_promise_that_ordinary_output_may_contain_is_warned_about_unless_it_is_tagge
 #[test]
 fn a_proof_of_nothing_that_was_changed_says_so() {
     for (script, is_told) in [("promise", true), ("write out.txt x ;; promise", false)] {
-        let world = World::new();
+        let world = World::in_memory();
         world.git_init();
         let ended = start(&world, script, &["--verify", "true"]);
         ended.assert_code(0);

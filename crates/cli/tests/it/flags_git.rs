@@ -5,7 +5,7 @@ use descartes_testkit::World;
 use crate::common::start;
 
 fn repository() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world
 }

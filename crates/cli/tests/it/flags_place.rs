@@ -10,7 +10,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn working_dir_is_where_the_agent_and_the_gates_run() {
-    let world = World::new();
+    let world = World::in_memory();
     std::fs::create_dir(world.path("sub")).unwrap();
     start(
         &world,
@@ -24,7 +24,7 @@ fn working_dir_is_where_the_agent_and_the_gates_run() {
 
 #[test]
 fn state_file_may_lie_elsewhere() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &["-s", "states/one.json"]).assert_code(0);
     assert!(world.has("states/one.json"));
     assert!(!world.has(".descartes/loop-state.json"));
@@ -39,7 +39,7 @@ fn state_file_may_lie_elsewhere() {
 
 #[test]
 fn a_file_in_the_place_of_the_state_folder_is_told_and_stops_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = "@1 rm .descartes\n@1 touch .descartes\n@1-3 print working\n@4- promise";
     let run = start(&world, agent, &[]);
     run.assert_code(0);
@@ -56,7 +56,7 @@ fn a_file_in_the_place_of_the_state_folder_is_told_and_stops_nothing() {
 
 #[test]
 fn nothing_that_was_made_ahead_is_left_when_a_loop_is_over() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "@1-2 print working\n@3- promise", &[]).assert_code(0);
     let entries = |folder: &str| {
         let names = std::fs::read_dir(loop_dir(&world).join(folder)).unwrap();
@@ -76,7 +76,7 @@ fn nothing_that_was_made_ahead_is_left_when_a_loop_is_over() {
 
 #[test]
 fn name_is_for_lists_and_views() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(&world, CLAIMS, &["--name", "auth"]);
     assert_eq!(state(&world)["name"], "auth");
     assert!(run.stdout().contains("loop auth"), "{run}");
@@ -84,7 +84,7 @@ fn name_is_for_lists_and_views() {
 
 #[test]
 fn a_held_state_file_is_refused_with_the_loops_id_pid_and_age() {
-    let world = World::new();
+    let world = World::in_memory();
     let wait = "touch begun\nwait-file go\npromise";
     start(&world, wait, &["--detach"]).assert_code(0);
     eventually("the agent", SOON, || world.has("begun"));
@@ -109,7 +109,7 @@ fn a_held_state_file_is_refused_with_the_loops_id_pid_and_age() {
 
 #[test]
 fn force_starts_anew_and_keeps_the_old_file() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     let first = state(&world)["loop_id"].clone();
     start(&world, "print hm", &["--force", "-m", "1"]).assert_code(2);
@@ -133,7 +133,7 @@ fn force_starts_anew_and_keeps_the_old_file() {
 
 #[test]
 fn dry_run_shows_everything_and_writes_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     let flags = [
         "--dry-run",
         "--verify",
@@ -160,7 +160,7 @@ fn dry_run_shows_everything_and_writes_nothing() {
 
 #[test]
 fn a_dry_run_tells_of_an_old_state_file_unless_it_is_set_aside() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "promise", &[]).assert_code(0);
     let dry = start(&world, "promise", &["--dry-run"]);
     let out = dry.stdout();
@@ -186,7 +186,7 @@ fn a_dry_run_tells_of_an_old_state_file_unless_it_is_set_aside() {
 
 #[test]
 fn a_dry_run_is_refused_as_the_start_would_be() {
-    let world = World::new();
+    let world = World::in_memory();
     for (flags, words) in [
         (["--command", "no-such-agent-here"], "no-such-agent-here"),
         (["--verify", "no-such-gate-here"], "no-such-gate-here"),
@@ -208,7 +208,7 @@ fn a_dry_run_is_refused_as_the_start_would_be() {
 
 #[test]
 fn json_gives_every_record_as_a_line_and_nothing_else() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start(
         &world,
         "print hello\npromise",
@@ -241,7 +241,7 @@ fn json_gives_every_record_as_a_line_and_nothing_else() {
 
 #[test]
 fn plain_lines_tell_the_story_around_the_agents_bytes() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "err a complaint\n@1 printf no end\n@2- promise";
     let run = start(
         &world,
@@ -272,25 +272,29 @@ fn plain_lines_tell_the_story_around_the_agents_bytes() {
 
 #[test]
 fn color_is_for_terminals_unless_asked_for() {
-    let painted = descartes(&World::new(), &["--color", "always", "loop", "start"]);
+    let painted = descartes(&World::in_memory(), &["--color", "always", "loop", "start"]);
     assert!(painted.stderr().contains("\x1b["), "{painted}");
-    let mut command = World::new().descartes(["loop", "start"]);
+    let mut command = World::in_memory().descartes(["loop", "start"]);
     command.env("CLICOLOR", "1");
-    let world = World::new();
+    let world = World::in_memory();
     let plain = world.run(world.descartes(["loop", "start"]));
     assert!(!plain.stderr().contains('\x1b'), "{plain}");
 }
 
 #[test]
 fn show_thinking_changes_nothing_for_plain_text() {
-    let run = start(&World::new(), "print hm\npromise", &["--show-thinking"]);
+    let run = start(
+        &World::in_memory(),
+        "print hm\npromise",
+        &["--show-thinking"],
+    );
     run.assert_code(0);
     assert!(run.stdout().contains("hm"), "{run}");
 }
 
 #[test]
 fn a_dry_run_shows_the_very_prompt_that_the_agent_gets() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("spec.md", "# Rules\n\nno tabs\n");
     world.write("PROMPT.md", "- [ ] the first\n\n- [ ] the second\n");
     for flags in [

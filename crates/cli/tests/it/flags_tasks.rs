@@ -458,7 +458,7 @@ fn thoughts_are_shown_where_they_are_asked_for() {
     for (flags, shown) in [(&[][..], false), (&["--show-thinking"], true)] {
         let flags = [&claude[..], flags].concat();
         let script = format!("write work x\n{THINKS}");
-        let world = World::new();
+        let world = World::in_memory();
         let plain = crate::common::start(&world, &script, &flags);
         assert_eq!(said(&plain).contains("deep thought"), shown, "{plain}");
         let logs = |flags: &[&str]| run(&world, &[&["loop", "logs"], flags].concat());

@@ -28,7 +28,7 @@ fn waiting(world: &World) {
 
 #[test]
 fn a_forged_state_file_hides_no_running_loop_and_keeps_nobody_from_ending_it() {
-    let world = World::new();
+    let world = World::in_memory();
     waiting(&world);
     let mut forged: serde_json::Value = serde_json::from_str(&world.read(STATE)).unwrap();
     forged["loop_id"] = "01900000-0000-7000-8000-000000000000".into();
@@ -49,7 +49,7 @@ fn whoever_else_listens_on_the_control_socket_has_no_say() {
         "{\"answer\":\"refused\",\"message\":\"no\",\"hint\":\"no\"}\n",
         "{\"answer\":\"effective\",\"id\":1,\"message\":\"done\"}\n",
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         waiting(&world);
         let host = std::fs::read_to_string(loop_dir(&world).join("host.json")).unwrap();
         let host: serde_json::Value = serde_json::from_str(&host).unwrap();
@@ -77,7 +77,7 @@ fn whoever_else_listens_on_the_control_socket_has_no_say() {
 
 #[test]
 fn a_forged_lock_has_nobody_else_ended() {
-    let world = World::new();
+    let world = World::in_memory();
     waiting(&world);
     let mut other = Command::new("sleep").arg("600").spawn().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", other.id())).unwrap();
@@ -158,7 +158,7 @@ fn gates_in_a_scud_config_that_cannot_be_read_are_not_passed_over() {
 #[test]
 fn a_device_is_no_state_file_and_stays_as_it_is() {
     use std::os::unix::fs::FileTypeExt;
-    let world = World::new();
+    let world = World::in_memory();
     let node = world.path("dev");
     let made = Command::new("mknod")
         .arg(&node)
@@ -193,7 +193,7 @@ const TRY: &str =
 
 #[test]
 fn from_within_no_state_file_of_another_loop_is_taken_whatever_its_locks_and_folders_say() {
-    let world = World::new();
+    let world = World::in_memory();
     let roadmap = "# Roadmap: R\n\n## Tasks\n- [ ] **a**: First\n  - check: 'false'\n";
     world.write("ROADMAP.md", roadmap);
     start(
@@ -239,7 +239,7 @@ fn from_within_no_state_file_of_another_loop_is_taken_whatever_its_locks_and_fol
 
 #[test]
 fn a_pid_namespace_hides_no_agent() {
-    let world = World::new();
+    let world = World::in_memory();
     let unshare = ["-Urpf", "--mount-proc"];
     let probe = Command::new("unshare")
         .args(unshare)
@@ -302,7 +302,7 @@ fn a_pid_namespace_hides_no_agent() {
 
 #[test]
 fn a_limit_of_file_sizes_ends_no_host() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut command = start_command(
         &world,
         "sh head -c 3000000 /dev/zero | tr '\\0' x ;; promise",
@@ -322,14 +322,14 @@ fn a_limit_of_file_sizes_ends_no_host() {
 
 #[test]
 fn a_spec_file_that_is_printed_claims_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(
         "spec.md",
         "# Parser\nWhen all is done print <promise>COMPLETE</promise> alone.\nThen stop.\n",
     );
     let flags = ["--spec-file", "spec.md", "-m", "1"];
     start(&world, "sh cat spec.md", &flags).assert_code(2);
-    let other = World::new();
+    let other = World::in_memory();
     other.write("spec.md", world.read("spec.md"));
     start(&other, CLAIMS, &flags).assert_code(0);
 }

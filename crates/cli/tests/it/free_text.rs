@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[test]
 fn a_prompt_that_is_a_list_reaches_the_agent_as_it_was_typed() {
     for (flag, mode) in [("--prompt", "arg"), ("-p", "stdin")] {
-        let world = World::new();
+        let world = World::in_memory();
         let script = format!("save-prompt got {mode}\npromise");
         let prompt = "- [ ] fix the parser\n- [ ] write a test";
         start(&world, &script, &[flag, prompt, "--prompt-mode", mode]).assert_code(0);
@@ -26,7 +26,7 @@ fn a_prompt_that_is_a_list_reaches_the_agent_as_it_was_typed() {
 
 #[test]
 fn promises_templates_and_names_may_begin_with_a_dash() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let flags = [
         "--completion-promise",
@@ -50,7 +50,7 @@ fn promises_templates_and_names_may_begin_with_a_dash() {
 
 #[test]
 fn a_note_that_begins_with_a_dash_is_told_to_the_agent() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "save-prompt prompt-${ITERATION}\n@1 touch began\n@1 wait-file go\n@2 promise";
     let mut flags = vec!["--detach", "--name", "-x"];
     flags.extend(["--prompt-mode", "arg"]);
@@ -81,7 +81,7 @@ fn a_note_that_begins_with_a_dash_is_told_to_the_agent() {
 
 #[test]
 fn a_flag_in_place_of_the_text_is_an_error_that_says_how_to_mean_it() {
-    let world = World::new();
+    let world = World::in_memory();
     for (words, needed, hint) in [
         (
             &["loop", "start", "--prompt", "--verify", "true"][..],
@@ -125,7 +125,7 @@ fn a_flag_in_place_of_the_text_is_an_error_that_says_how_to_mean_it() {
 
 #[test]
 fn a_question_in_sql_may_begin_with_a_comment() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &["--name", "one"]).assert_code(0);
     let asked = descartes(
         &world,

@@ -10,7 +10,7 @@ const TOLD: &str = "changed since the loop began";
 
 #[test]
 fn a_plain_loop_tells_of_its_changed_gate_file_in_every_view_of_the_result() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("check.sh", "exit 1\n");
     let ended = start(
         &world,
@@ -42,7 +42,7 @@ fn a_plain_loop_tells_of_its_changed_gate_file_in_every_view_of_the_result() {
 
 #[test]
 fn a_gate_file_that_the_agent_made_is_told_and_a_file_that_a_gate_looks_for_is_not() {
-    let world = World::new();
+    let world = World::in_memory();
     let ended = start(
         &world,
         "write check.sh exit 0 ;; touch done.txt ;; promise",
@@ -59,7 +59,7 @@ fn a_gate_file_that_the_agent_made_is_told_and_a_file_that_a_gate_looks_for_is_n
 
 #[test]
 fn a_file_that_a_gate_looks_at_is_the_agents_to_change() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("base.txt", "base\n");
     let gate = "test -s base.txt && grep -q more base.txt";
     let ended = start(
@@ -73,7 +73,7 @@ fn a_file_that_a_gate_looks_at_is_the_agents_to_change() {
 
 #[test]
 fn manifests_of_the_gates_program_are_gate_files() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("Makefile", "check:\n\tfalse\n");
     world.program("make", "#!/bin/sh\nexec sh -c \"$(tail -n 1 Makefile)\"\n");
     let ended = start(
@@ -114,7 +114,7 @@ fn a_task_loop_tells_which_task_changed_a_gate_file_and_takes_no_landed_one_for_
 
 #[test]
 fn gates_that_were_replaced_are_not_told_as_changed() {
-    let world = World::new();
+    let world = World::in_memory();
     let limited = start(
         &world,
         "print x",

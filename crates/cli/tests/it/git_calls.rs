@@ -27,7 +27,7 @@ fn hook(world: &World, name: &str, script: &str) {
 
 /// A loop whose commit is in a hook that never ends.
 fn in_a_hook(flags: &[&str]) -> (World, Child) {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     hook(
         &world,
@@ -119,7 +119,7 @@ fn a_host_that_is_killed_takes_its_hooks_along() {
 
 #[test]
 fn a_hook_that_says_much_does_not_fill_the_journal() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     hook(
         &world,
@@ -136,7 +136,7 @@ fn a_hook_that_says_much_does_not_fill_the_journal() {
 
 #[test]
 fn what_an_agent_puts_into_git_is_not_left_running() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let left = "setsid sleep 9999 & echo $! >> $HOME/left";
     let filter = world.program(
@@ -260,7 +260,7 @@ fn odd_settings(world: &World) {
 
 #[test]
 fn loops_do_what_they_do_whatever_git_is_told_elsewhere() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     odd_settings(&world);
     let script = "append notes.txt line\n@1 print hm\n@2 promise";

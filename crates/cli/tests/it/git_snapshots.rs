@@ -8,7 +8,7 @@ use descartes_testkit::{World, eventually};
 use crate::common::{descartes, events, loop_dir, start};
 
 fn repository() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world
 }
@@ -188,7 +188,7 @@ fn rewind_leaves_ignored_files_and_clean_keeps_safety_copies() {
 
 #[test]
 fn where_git_cannot_be_used_the_hint_is_about_that() {
-    let bare = World::new();
+    let bare = World::in_memory();
     start(&bare, "promise", &[]).assert_code(0);
     let none = descartes(&bare, &["loop", "diff", "1"]);
     assert!(none.stderr().contains("git init"), "{none}");

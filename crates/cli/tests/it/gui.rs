@@ -15,7 +15,7 @@ fn alone(world: &World) -> Command {
 
 #[test]
 fn without_the_window_it_says_how_to_get_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut command = alone(&world);
     command.arg("gui");
     let run = world.run(command);
@@ -37,7 +37,7 @@ fn window(at: &str) -> String {
 
 #[test]
 fn it_starts_the_window_that_lies_beside_it_or_in_the_path() {
-    let world = World::new();
+    let world = World::in_memory();
     world.program("descartes-gui", &window("path"));
     let mut command = alone(&world);
     command.args(["gui", "--dark", "auth"]);
@@ -57,7 +57,7 @@ fn a_program_of_the_same_name_that_is_not_ours_is_not_started() {
         concat!("descartes-gui ", env!("CARGO_PKG_VERSION")),
         "",
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         let foreign = format!(
             "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{answer}'; else touch started; fi\n"
         );

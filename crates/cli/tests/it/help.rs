@@ -8,7 +8,7 @@ use crate::common::descartes;
 
 #[test]
 fn help_is_data_and_shows_the_verbs() {
-    let world = World::new();
+    let world = World::in_memory();
     for arguments in [
         &["--help"][..],
         &["loop", "--help"],
@@ -31,7 +31,7 @@ fn help_is_data_and_shows_the_verbs() {
 #[test]
 fn no_command_at_all_is_a_usage_error_with_the_help() {
     for arguments in [&[][..], &["loop"]] {
-        let run = descartes(&World::new(), arguments);
+        let run = descartes(&World::in_memory(), arguments);
         run.assert_code(64);
         assert!(run.stderr().contains("Usage: descartes"), "{run}");
         assert_eq!(run.stdout(), "");
@@ -56,7 +56,7 @@ fn what_the_parser_refuses_is_an_error_with_a_hint_and_exit_code_64() {
         (&["loop", "begin"], "begin"),
     ];
     for (arguments, words) in table {
-        let run = descartes(&World::new(), arguments);
+        let run = descartes(&World::in_memory(), arguments);
         run.assert_code(64);
         let verb = arguments
             .iter()
@@ -77,7 +77,7 @@ fn what_the_parser_refuses_is_an_error_with_a_hint_and_exit_code_64() {
 
 #[test]
 fn version_is_quick() {
-    let world = World::new();
+    let world = World::in_memory();
     for arguments in [["--version"], ["-V"]] {
         let run = descartes(&world, &arguments);
         run.assert_code(0);
@@ -96,7 +96,7 @@ fn version_is_quick() {
 
 #[test]
 fn completions_and_manual_pages_know_the_flags() {
-    let world = World::new();
+    let world = World::in_memory();
     for shell in ["bash", "zsh", "fish"] {
         let run = descartes(&world, &["completions", shell]);
         run.assert_code(0);

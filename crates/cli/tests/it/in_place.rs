@@ -92,7 +92,7 @@ fn a_later_task_may_edit_and_delete_files_of_an_earlier_one() {
 #[test]
 fn a_task_may_replace_the_work_that_it_depends_on_unless_a_gate_fails() {
     for (gate, code) in [("true", 0), ("test -e draft || test ! -e done-1", 6)] {
-        let world = World::new();
+        let world = World::in_memory();
         world.git_init();
         let rows = "1 | Draft | P | 1 | M\n2 | Final | P | 1 | M";
         world.write(".scud/tasks/tasks.scg", graph(rows, "\n@edges\n2 -> 1\n"));
@@ -111,7 +111,7 @@ fn a_task_may_replace_the_work_that_it_depends_on_unless_a_gate_fails() {
 #[test]
 fn without_git_it_is_said_that_work_is_gone() {
     for (gate, code) in [("true", 0), ("test -e work-1 || test ! -e work-2", 1)] {
-        let world = World::new();
+        let world = World::in_memory();
         let rows = "1 | One | P | 1 | M\n2 | Two | P | 1 | M";
         world.write(".scud/tasks/tasks.scg", graph(rows, "\n@edges\n"));
         let script = format!("[ $DESCARTES_TASK_ID = 2 ] && rm -f work-1\n{WORK}");

@@ -37,7 +37,7 @@ fn below(folder: &std::path::Path) -> Vec<String> {
 
 #[test]
 fn exactly_what_was_written_is_taken_away() {
-    let world = World::new();
+    let world = World::in_memory();
     let mine = world.home().join(".claude/skills/mine/SKILL.md");
     std::fs::create_dir_all(mine.parent().unwrap()).unwrap();
     std::fs::write(&mine, "mine").unwrap();
@@ -69,7 +69,7 @@ fn exactly_what_was_written_is_taken_away() {
 
 #[test]
 fn what_a_person_edited_or_wrote_is_neither_replaced_nor_removed() {
-    let world = World::new();
+    let world = World::in_memory();
     descartes(&world, &["install", "claude", "--project"]).assert_code(0);
     let edited = format!("{PLUGIN}/commands/help.md");
     world.write(&edited, "my own help");
@@ -98,7 +98,7 @@ fn what_a_person_edited_or_wrote_is_neither_replaced_nor_removed() {
 
 #[test]
 fn real_claude_lists_the_commands_and_one_of_them_starts_a_real_loop() {
-    let (world, server) = (World::new(), ModelServer::start().unwrap());
+    let (world, server) = (World::in_memory(), ModelServer::start().unwrap());
     server.lane(
         "t",
         json!([{"text": "It was started."}, {"text": "It was started."}]),
@@ -181,7 +181,7 @@ fn shell_of(world: &World, command: &str, typed: &str) -> Vec<String> {
 /// A slash command whose shell fails is shown as a shell failure, and Claude never hears of it.
 #[test]
 fn a_refusal_of_a_slash_command_is_told_and_not_a_failure_of_the_shell() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write(
         ".scud/tasks/tasks.scg",
@@ -221,7 +221,7 @@ fn a_refusal_of_a_slash_command_is_told_and_not_a_failure_of_the_shell() {
 
 #[test]
 fn real_claude_hears_why_a_loop_was_not_started() {
-    let (world, server) = (World::new(), ModelServer::start().unwrap());
+    let (world, server) = (World::in_memory(), ModelServer::start().unwrap());
     server.lane("t", json!([{"text": "I see."}, {"text": "I see."}]));
     let options = Options {
         permission: Permission::Agent,

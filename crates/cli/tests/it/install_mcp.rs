@@ -34,7 +34,7 @@ const CLIENTS: [(&str, &str, &str); 4] = [
 
 /// A world whose settings file of a program has this text.
 fn with_settings(path: &str, text: &str) -> (World, PathBuf) {
-    let world = World::new();
+    let world = World::in_memory();
     let file = world.home().join(path);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, text).unwrap();
@@ -73,7 +73,7 @@ fn the_entry_is_shown_and_written_once_and_taken_back_to_the_byte() {
 #[test]
 fn a_file_that_was_not_there_is_made_and_goes_again() {
     for (tool, path, _) in CLIENTS {
-        let world = World::new();
+        let world = World::in_memory();
         let file = world.home().join(path.replace(".jsonc", ".json"));
         descartes(&world, &["install", tool, "-y"]).assert_code(0);
         assert!(
@@ -211,7 +211,7 @@ fn what_cannot_be_read_or_is_not_ours_is_left_alone() {
 
 #[test]
 fn a_link_stays_a_link_and_places_of_ones_own_are_used() {
-    let world = World::new();
+    let world = World::in_memory();
     let real = world.write("dotfiles/codex.toml", "model = \"x\"\n");
     let folder = world.root().join("own");
     std::fs::create_dir(&folder).unwrap();
@@ -232,7 +232,7 @@ fn a_link_stays_a_link_and_places_of_ones_own_are_used() {
 
 #[test]
 fn an_agent_enters_nothing_into_anybodys_settings() {
-    let world = World::new();
+    let world = World::in_memory();
     let program = descartes_testkit::world::bins::descartes()
         .display()
         .to_string();

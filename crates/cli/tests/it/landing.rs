@@ -125,6 +125,69 @@ fn what_is_written_where_a_submodule_is_not_checked_out_is_not_lost() {
     }
 }
 
+/// Neither the rules nor what they hide would be in a commit.
+#[test]
+fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
+    for (agent, code) in [
+        // It is told, and takes the file away.
+        (
+            "[ -e new.txt ] && rm .gitignore || { echo work > new.txt; echo '*' > .gitignore; }",
+            0,
+        ),
+        // It goes on, and is blocked; its worktree stays.
+        ("echo work > new.txt; echo '*' > .gitignore", 6),
+        ("echo work > old/new.txt; echo '*' > old/.gitignore", 6),
+        // So do the caches of many tools: no work is beside them.
+        (
+            "mkdir -p cache; echo x > cache/x; echo '*' > cache/.gitignore; echo work > new.txt",
+            0,
+        ),
+        // Nor does a file hide work that hides nothing but itself.
+        ("echo .gitignore > .gitignore; echo work > new.txt", 0),
+    ] {
+        let world = tasks(1);
+        world.write("old/file", "x\n");
+        world.git(["add", "old"]);
+        world.git(["commit", "-qm", "old"]);
+        let flags = ["--verify", "true", "--max-iterations-per-task", "2"];
+        let run = with_agent(&world, agent, &flags);
+        run.assert_code(code);
+        match code {
+            0 => assert_eq!(world.read("new.txt"), "work\n", "{run}"),
+            _ => {
+                let told = said(&run);
+                assert!(told.contains("is ignored by git itself"), "{run}");
+                let kept = worktrees(&world);
+                let mut kept = kept
+                    .iter()
+                    .flat_map(|tree| ["new.txt", "old/new.txt"].map(|name| tree.join(name)));
+                assert!(kept.any(|file| file.exists()), "{run}");
+            }
+        }
+    }
+}
+
+/// The setup of a new worktree runs over what the task's last attempt committed.
+#[test]
+fn a_setup_that_fails_by_what_a_task_left_is_for_its_agent_to_mend() {
+    let world = tasks(1);
+    let config = world.home().join(".config/descartes/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "worktree_setup = \"test ! -e broken\"\n").unwrap();
+    let agent = "[ -e broken ] && rm broken && echo work > new.txt || touch broken";
+    let flags = [
+        "--verify",
+        "test -e new.txt",
+        "--max-iterations-per-task",
+        "1",
+    ];
+    with_agent(&world, agent, &flags).assert_code(6);
+    let again = run(&world, &["loop", "resume", "--retry-blocked"]);
+    again.assert_code(0);
+    assert_eq!(world.read("new.txt"), "work\n", "{again}");
+    assert!(!world.has("broken"), "{again}");
+}
+
 #[test]
 fn a_commit_inside_a_submodule_that_nobody_can_reach_does_not_land() {
     let world = tasks(1);

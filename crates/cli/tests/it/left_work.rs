@@ -94,7 +94,7 @@ fn work_that_an_earlier_iteration_did_is_missed_too() {
 
 #[test]
 fn a_task_whose_worktree_is_gone_is_done_again_on_the_newest_base() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let up = world.root().join("gate-up");
     let gate = format!("touch {0}; test -e {0}.go || sleep 1000", up.display());
@@ -178,7 +178,7 @@ fn a_claim_whose_loop_is_stopped_in_the_gates_is_judged_by_the_next_resume() {
 #[test]
 fn an_attempt_at_a_task_that_is_stopped_in_its_gates_is_judged_by_the_next_resume() {
     for how in ["SIGTERM", "cancel", "cancel --now"] {
-        let world = World::new();
+        let world = World::in_memory();
         world.git_init();
         let (up, runs) = (world.root().join("gate-up"), world.root().join("runs"));
         let gate = format!(

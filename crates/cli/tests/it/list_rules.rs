@@ -383,6 +383,8 @@ fn commands_in_prose_are_never_run_and_those_that_are_meant_as_proof_are() {
     let words = ["roadmap", "run", "docs/plans/x.md", "--command", &agent];
     let ended = run(&world, &words);
     ended.assert_code(0);
+    let told = "the gate is `touch ../../../validated`, from the list";
+    assert!(ended.stderr().contains(told), "{ended}");
     // A gate runs in a slot and on the merged tree, which lie side by side.
     assert!(world.state().join("validated").exists(), "{ended}");
     assert!(!world.state().join("prose").exists(), "{ended}");

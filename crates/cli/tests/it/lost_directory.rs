@@ -20,7 +20,7 @@ fn run(world: &World, deed: &str) -> Finished {
 #[test]
 fn a_working_directory_that_was_moved_away_ends_the_loop_and_stays_away() {
     for git in [false, true] {
-        let world = World::new();
+        let world = World::in_memory();
         if git {
             world.git_init();
         }
@@ -46,7 +46,7 @@ fn a_working_directory_that_was_moved_away_ends_the_loop_and_stays_away() {
 
 #[test]
 fn a_deleted_working_directory_is_not_proven_by_its_emptiness() {
-    let world = World::new();
+    let world = World::in_memory();
     let ended = run(&world, "rm -rf \"$PWD\"");
     ended.assert_code(1);
     assert!(said(&ended).contains("was deleted"), "{ended}");
@@ -56,7 +56,7 @@ fn a_deleted_working_directory_is_not_proven_by_its_emptiness() {
 
 #[test]
 fn another_directory_of_the_same_name_proves_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     let ended = run(&world, "d=$PWD; mv \"$d\" \"$d-renamed\"; mkdir \"$d\"");
     ended.assert_code(1);
     assert!(said(&ended).contains("another one has its name"), "{ended}");

@@ -7,7 +7,7 @@ use crate::common::{descartes, loop_dir, start, state};
 
 /// A loop that stopped at its limit after two iterations.
 fn stopped() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1-2 print hm\n@3- promise";
     start(&world, script, &["-m", "2", "--max-duration", "1h"]).assert_code(2);
     world

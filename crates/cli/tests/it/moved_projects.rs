@@ -13,7 +13,7 @@ use crate::common::{descartes, json_lines, loops, start};
 
 /// A loop of two iterations that each wrote a file, at its limit.
 fn stopped() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write("P.md", "the task\n");
     let script = "sh pwd >> where; echo ${ITERATION} > made-${ITERATION}\n@5- promise";
@@ -157,7 +157,7 @@ fn a_moved_project_goes_on_as_the_same_loop() {
 
 #[test]
 fn a_loop_whose_directory_is_gone_goes_on_where_working_dir_says() {
-    let world = World::new();
+    let world = World::in_memory();
     let elsewhere = world.root().join("state.json");
     let file = elsewhere.to_str().unwrap();
     let script = "sh pwd >> where\n@5- promise";

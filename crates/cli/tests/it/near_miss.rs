@@ -23,7 +23,7 @@ fn script(text: &str) -> String {
 
 #[test]
 fn a_near_miss_is_shown_kept_and_told_once() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = script(NEARLY);
     let ended = start(&world, &agent, &["-m", "5"]);
     ended.assert_code(0);
@@ -72,7 +72,7 @@ fn a_near_miss_is_shown_kept_and_told_once() {
 
 #[test]
 fn it_is_told_with_a_fresh_context_and_for_the_abort_promise_too() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = script("@1 print I am stuck: <promise>BLOCKED</promise>\n@2 promise");
     start(&world, &agent, &["-m", "3", "--fresh-context"]).assert_code(0);
     assert!(
@@ -85,7 +85,7 @@ fn it_is_told_with_a_fresh_context_and_for_the_abort_promise_too() {
 
 #[test]
 fn it_stands_in_every_prompt_until_a_run_counts() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.program(
         "agent",
         "#!/bin/sh\n\
@@ -109,7 +109,7 @@ fn it_stands_in_every_prompt_until_a_run_counts() {
 
 #[test]
 fn an_agent_that_prints_its_prompt_makes_none() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.program(
         "agent",
         "#!/bin/sh\nprintf '%s\\n' \"$1\" | fold -s -w 40\n",
@@ -129,7 +129,7 @@ fn an_agent_that_prints_its_prompt_makes_none() {
 #[test]
 fn two_lines_that_were_asked_for_are_a_claim() {
     let prompt = "Repair every one of the parsers in this project.\nAt the end say exactly:\nAll tests pass.\n<promise>COMPLETE</promise>";
-    let world = World::new();
+    let world = World::in_memory();
     let agent = "print All tests pass.\npromise";
     start(&world, agent, &["-m", "1", "--prompt", prompt]).assert_code(0);
 }
@@ -145,14 +145,14 @@ fn package_managers_and_diffs_do_not_complete_a_loop() {
         "``` <promise>COMPLETE</promise> ```",
         "I'll print... <promise>COMPLETE</promise>",
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         start(&world, &format!("print {printed}"), &["-m", "1"]).assert_code(2);
     }
 }
 
 #[test]
 fn an_agent_that_works_on_after_its_promise_is_let_finish() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.program(
         "agent",
         "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n\

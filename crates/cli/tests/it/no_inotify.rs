@@ -56,7 +56,7 @@ fn assert_said_once(run: &Finished) {
 #[test]
 fn a_start_shows_everything_and_ends() {
     for nothing in BOTH {
-        let world = World::new();
+        let world = World::in_memory();
         if !can_be_tried(&world, nothing) {
             continue;
         }
@@ -73,7 +73,7 @@ fn a_start_shows_everything_and_ends() {
 
 #[test]
 fn a_live_view_does_not_burn_a_core() {
-    let world = World::new();
+    let world = World::in_memory();
     if !can_be_tried(&world, Nothing::Instances) {
         return;
     }
@@ -106,7 +106,7 @@ fn cpu(pid: i32) -> Duration {
 #[test]
 fn those_who_look_on_see_the_end() {
     for nothing in BOTH {
-        let world = World::new();
+        let world = World::in_memory();
         if !can_be_tried(&world, nothing) {
             continue;
         }
@@ -156,7 +156,7 @@ fn descartes_start(world: &World, script: &str) -> Finished {
 
 #[test]
 fn a_full_screen_shows_what_changes() {
-    let world = World::new();
+    let world = World::in_memory();
     if !can_be_tried(&world, Nothing::Instances) {
         return;
     }

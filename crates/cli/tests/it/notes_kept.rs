@@ -55,7 +55,7 @@ fn spawn(mut command: Command) -> Child {
 
 #[test]
 fn a_note_stands_in_every_prompt_until_an_iteration_counted() {
-    let world = World::new();
+    let world = World::in_memory();
     let cases = format!(
         "1) await go;;\n2) {LIMITED};;\n3) await never;;\n4) await on;;\n5) ;;\n*) echo '<promise>COMPLETE</promise>';;"
     );
@@ -100,7 +100,7 @@ fn a_note_stands_in_every_prompt_until_an_iteration_counted() {
 
 #[test]
 fn a_note_that_nobody_has_had_outlives_the_end_of_its_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let cases = "1) await go;;\n*) echo '<promise>COMPLETE</promise>';;";
     let agent = agent(&world, cases);
     let words = ["loop", "start", "-m", "1", "--prompt", "go", "--command"];
@@ -128,7 +128,7 @@ fn a_note_that_nobody_has_had_outlives_the_end_of_its_loop() {
 
 #[test]
 fn the_nudge_of_a_stall_is_delivered_to_an_iteration_that_counts() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = agent(&world, &format!("3) {LIMITED};;\n*) ;;"));
     let words = ["loop", "start", "--prompt", "go", "--stall-after", "2"];
     let mut command = world.descartes(words);

@@ -18,7 +18,7 @@ fn configure(world: &World, text: &str) {
 
 #[test]
 fn a_command_hears_of_the_end_as_json_and_in_its_environment() {
-    let world = World::new();
+    let world = World::in_memory();
     configure(
         &world,
         "on_event = 'cat > heard.json.part; env > heard.env; mv heard.json.part heard.json'\n",
@@ -42,7 +42,7 @@ fn a_command_hears_of_the_end_as_json_and_in_its_environment() {
 
 #[test]
 fn a_hook_that_hangs_delays_no_loop_and_a_failure_is_tried_again_and_written_down() {
-    let world = World::new();
+    let world = World::in_memory();
     configure(
         &world,
         "on_event_timeout = \"4s\"\n\
@@ -81,7 +81,7 @@ fn a_hook_that_hangs_delays_no_loop_and_a_failure_is_tried_again_and_written_dow
 
 #[test]
 fn a_webhook_hears_of_a_blocked_agent_without_its_secrets() {
-    let world = World::new();
+    let world = World::in_memory();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();
     let (heard, rx) = channel();
@@ -118,7 +118,7 @@ fn request(stream: &mut std::net::TcpStream) -> String {
 
 #[test]
 fn a_webhook_that_is_down_for_a_moment_hears_of_it_with_the_next_try() {
-    let world = World::new();
+    let world = World::in_memory();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();
     let (heard, rx) = channel();
@@ -148,7 +148,7 @@ fn a_webhook_that_is_down_for_a_moment_hears_of_it_with_the_next_try() {
 
 #[test]
 fn a_webhook_that_takes_the_event_and_never_answers_holds_up_no_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();
     let (heard, rx) = channel();
@@ -188,7 +188,7 @@ fn a_webhook_that_takes_the_event_and_never_answers_holds_up_no_loop() {
 
 #[test]
 fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
-    let world = World::new();
+    let world = World::in_memory();
     for (text, why) in [
         ("on_event = 3\n", "config.toml:1:12: `on_event`"),
         (
@@ -224,7 +224,7 @@ fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
 
 #[test]
 fn the_desktop_is_told_where_there_is_one_and_no_desktop_is_no_trouble() {
-    let world = World::new();
+    let world = World::in_memory();
     world.program(
         "notify-send",
         "#!/bin/sh\nprintf '%s\\n' \"$@\" > seen.part; mv seen.part seen\n",
@@ -246,7 +246,7 @@ fn the_desktop_is_told_where_there_is_one_and_no_desktop_is_no_trouble() {
 
 #[test]
 fn logs_beyond_their_budget_make_room_and_that_is_journalled() {
-    let world = World::new();
+    let world = World::in_memory();
     configure(&world, "max_logs = \"100KB\"\n");
     start(&world, "flood 60000", &["-m", "4"]).assert_code(2);
     let removed: Vec<String> = events(&world, "warning")
@@ -266,7 +266,7 @@ fn logs_beyond_their_budget_make_room_and_that_is_journalled() {
 #[test]
 fn a_hook_script_that_was_changed_since_the_loop_began_may_not_steer() {
     for (changes, code) in [(false, 0), (true, 65)] {
-        let world = World::new();
+        let world = World::in_memory();
         let program = descartes_testkit::world::bins::descartes();
         let steers = format!(
             "#!/bin/sh\n[ \"$DESCARTES_EVENT\" = ended ] && ! [ -e code ] || exit 0\n\

@@ -56,7 +56,7 @@ fn fixtures() -> PathBuf {
 
 /// A world in which another version has worked.
 fn unpacked(version: &str, kind: &str) -> World {
-    let world = World::new();
+    let world = World::in_memory();
     let archive = fixtures().join(version).join(format!("{kind}.tar.gz"));
     let mut tar = world.command("tar");
     tar.arg("-xzf").arg(archive).arg("-C").arg(world.root());

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A loop whose agent claims at once, and whose gate is green once `go` is there.
 fn in_its_gate(flags: &[&str]) -> World {
-    let world = World::new();
+    let world = World::in_memory();
     let gate = "touch in-gate; while [ ! -e go ]; do sleep 0.05; done";
     let all = [
         &[
@@ -74,7 +74,7 @@ fn claude(world: &World, script: &str) {
 
 #[test]
 fn an_agent_whose_program_is_away_for_a_moment_is_tried_again() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("hold", "");
     let script = "echo x >> work\nwhile [ -e hold ]; do sleep 0.05; done";
     let program = world.program("agent", &format!("#!/bin/sh\n{script}\n"));
@@ -101,7 +101,7 @@ fn an_agent_whose_program_is_away_for_a_moment_is_tried_again() {
 
 #[test]
 fn an_agent_that_never_could_be_started_is_an_error_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     let words = ["loop", "start", "--command", "nobody", "--prompt", "go"];
     let run = descartes(&world, &words);
     run.assert_code(1);
@@ -110,7 +110,7 @@ fn an_agent_that_never_could_be_started_is_an_error_at_once() {
 
 #[test]
 fn our_own_output_in_the_project_is_no_progress() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     claude(&world, "");
     let flags =
@@ -129,7 +129,7 @@ fn our_own_output_in_the_project_is_no_progress() {
 /// As `descartes … | filter | tee run.log` does, with readers that are there before the loop begins.
 #[test]
 fn our_own_output_through_pipes_into_the_project_is_no_progress() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     claude(&world, "");
     let (from_loop, into_filter) = std::io::pipe().unwrap();
@@ -159,7 +159,7 @@ fn our_own_output_through_pipes_into_the_project_is_no_progress() {
 
 #[test]
 fn a_budget_below_what_was_told_ends_the_run_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     let told = r#"{"type":"assistant","message":{"id":"m","role":"assistant","usage":{"input_tokens":90000,"output_tokens":900},"content":[{"type":"text","text":"hm"}]}}"#;
     world.program(
         "claude",

@@ -37,7 +37,7 @@ fn assert_refused(run: &Finished, words: &str) {
 
 #[test]
 fn a_linked_lock_refuses_the_start_and_its_target_is_untouched() {
-    let world = World::new();
+    let world = World::in_memory();
     let target = precious(&world);
     fs::create_dir(world.path(".descartes")).unwrap();
     symlink(&target, world.path(".descartes/loop-state.json.lock")).unwrap();
@@ -54,7 +54,7 @@ fn a_linked_lock_refuses_the_start_and_its_target_is_untouched() {
 
 #[test]
 fn a_lock_that_is_another_name_of_a_file_is_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     let target = precious(&world);
     fs::create_dir(world.path(".descartes")).unwrap();
     fs::hard_link(&target, world.path(".descartes/loop-state.json.lock")).unwrap();
@@ -64,7 +64,7 @@ fn a_lock_that_is_another_name_of_a_file_is_refused() {
 
 #[test]
 fn links_that_the_agent_plants_in_its_run_are_followed_by_nobody() {
-    let world = World::new();
+    let world = World::in_memory();
     let target = precious(&world);
     let plant = |name: &str| {
         let name = format!(".descartes/loop-state.json{name}");
@@ -86,7 +86,7 @@ fn links_that_the_agent_plants_in_its_run_are_followed_by_nobody() {
 
 #[test]
 fn a_linked_descartes_folder_is_refused_and_named() {
-    let world = World::new();
+    let world = World::in_memory();
     let elsewhere = world.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("loop-state.json"), PRECIOUS).unwrap();
@@ -107,7 +107,7 @@ fn a_linked_descartes_folder_is_refused_and_named() {
 
 #[test]
 fn a_project_behind_a_link_is_the_persons_own_business() {
-    let world = World::new();
+    let world = World::in_memory();
     let link = world.root().join("linked");
     symlink(world.project(), &link).unwrap();
     let dir = link.to_str().unwrap();
@@ -120,7 +120,7 @@ fn a_project_behind_a_link_is_the_persons_own_business() {
 
 #[test]
 fn a_linked_state_file_is_not_read_and_force_renames_the_link_alone() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     let target = precious(&world);
     let file = world.path(".descartes/loop-state.json");
@@ -138,7 +138,7 @@ fn a_linked_state_file_is_not_read_and_force_renames_the_link_alone() {
 
 #[test]
 fn a_fifo_a_folder_or_a_socket_in_the_place_of_our_files_is_an_error_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     for (name, verbs) in [
         (
@@ -173,7 +173,7 @@ fn a_fifo_a_folder_or_a_socket_in_the_place_of_our_files_is_an_error_at_once() {
 
 #[test]
 fn a_config_file_or_a_prompt_that_is_no_file_is_an_error_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     fs::create_dir(world.path(".descartes")).unwrap();
     let config = world.path(".descartes/config.toml");
     mkfifo(&config, Mode::S_IRWXU).unwrap();
@@ -198,7 +198,7 @@ fn a_prompt_file_that_became_a_link_or_a_fifo_ends_the_loop_and_is_not_read() {
         ),
         ("rm P; mkfifo P", "it is a FIFO"),
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         let target = precious(&world);
         world.write("P", "the task\n");
         let script = format!("save-prompt seen-${{ITERATION}}\n@1 sh {plant}\n@2- promise");
@@ -219,7 +219,7 @@ fn a_prompt_file_that_became_a_link_or_a_fifo_ends_the_loop_and_is_not_read() {
 
 #[test]
 fn a_prompt_file_that_was_a_link_when_it_was_typed_is_the_file_behind_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let target = precious(&world);
     world.write("tasks/one.md", "task one\n");
     symlink("tasks/one.md", world.path("P")).unwrap();
@@ -240,7 +240,7 @@ fn a_prompt_file_that_was_a_link_when_it_was_typed_is_the_file_behind_it() {
 
 #[test]
 fn clean_deletes_nothing_behind_a_link() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     let target = precious(&world);
     let folder = world.root().join("elsewhere");

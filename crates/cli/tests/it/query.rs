@@ -13,7 +13,7 @@ fn json_of(world: &World, sql: &str) -> Value {
 
 #[test]
 fn loops_iterations_and_gates_can_be_asked_for() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print working on it\n@2 write done x\n@2 promise";
     let flags = [
         "--name",
@@ -69,7 +69,7 @@ fn loops_iterations_and_gates_can_be_asked_for() {
 
 #[test]
 fn what_cannot_be_asked_is_told_with_its_place() {
-    let world = World::new();
+    let world = World::in_memory();
     for (sql, words) in [
         ("select nam from loops", "column 8: `nam`"),
         ("selec 1", "syntax error"),
@@ -89,7 +89,7 @@ fn what_cannot_be_asked_is_told_with_its_place() {
 
 #[test]
 fn every_table_is_shown_and_documented() {
-    let schema = descartes(&World::new(), &["query", "--schema"]).stdout();
+    let schema = descartes(&World::in_memory(), &["query", "--schema"]).stdout();
     let page = include_str!("../../../../docs/query.md");
     let tables: Vec<&str> = schema
         .lines()

@@ -40,7 +40,7 @@ fn well_formed(page: &str) {
 
 #[test]
 fn a_page_tells_what_was_asked_how_it_ended_and_on_what_evidence() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let gate = "echo checked; test -e done-2";
     let script = format!(
@@ -104,7 +104,7 @@ fn lines(page: &str) -> Vec<String> {
 
 #[test]
 fn each_iteration_tells_how_many_lines_it_changed_where_git_knows() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = "@1 write README.md new\n@1 write notes.txt one\n@2 write notes.txt two\n\
                   @4 append notes.txt more";
@@ -119,14 +119,14 @@ fn each_iteration_tells_how_many_lines_it_changed_where_git_knows() {
     // Without git, and where its objects are gone, nothing is made up.
     std::fs::remove_dir_all(loop_dir(&world).join("objects")).unwrap();
     assert_eq!(lines(&report(&world))[1], "–");
-    let plain = World::new();
+    let plain = World::in_memory();
     start(&plain, "append seen x", &["-m", "1"]).assert_code(2);
     assert_eq!(lines(&report(&plain)), ["–"]);
 }
 
 #[test]
 fn a_hostile_prompt_and_agent_stay_words_and_secrets_stay_secret() {
-    let world = World::new();
+    let world = World::in_memory();
     let key = format!("sk-ant-{}", "a1B2c3D4".repeat(5));
     let evil =
         "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\"'>&lt; \u{1b}[31m\u{202e}";
@@ -150,7 +150,7 @@ fn a_hostile_prompt_and_agent_stay_words_and_secrets_stay_secret() {
 
 #[test]
 fn a_running_a_killed_and_a_damaged_loop_are_told_as_far_as_they_can_be_read() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "append seen x\nwait-file go-${ITERATION}";
     let run = start(&world, script, &["--detach", "-m", "3", "--name", "auth"]);
     run.assert_code(0);
@@ -202,7 +202,7 @@ fn a_running_a_killed_and_a_damaged_loop_are_told_as_far_as_they_can_be_read() {
 
 #[test]
 fn a_task_loop_is_told_with_its_waves_blocked_tasks_commits_and_pictures() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write(
         ".scud/tasks/tasks.scg",

@@ -9,7 +9,7 @@ use crate::common::{claude_result, descartes, events, journal, loop_dir, prints,
 
 /// A loop that stopped at its limit after this many iterations.
 fn stopped(script: &str, flags: &[&str]) -> World {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, script, &[&["-m", "1"], flags].concat()).assert_code(2);
     world
 }
@@ -144,7 +144,7 @@ fn limits_of_time_and_failure_change() {
 
 #[test]
 fn stall_threshold_changes() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     start(&world, "print hm", &["-m", "1"]).assert_code(2);
     resume(&world, &["--max-iterations", "9", "--stall-after", "1"]).assert_code(4);
@@ -202,7 +202,7 @@ fn budgets_go_on_from_the_state_file_where_the_journal_is_gone() {
         ("--max-tokens", "1500", "3500"),
     ];
     for (flag, budget, more) in budgets {
-        let world = World::new();
+        let world = World::in_memory();
         let flags = [
             &claude[..],
             &["-m", "9", "--stall-after", "0", flag, budget],
@@ -318,7 +318,7 @@ fn repair_goes_on_from_the_state_file_without_the_first_journal_line() {
 
 #[test]
 fn a_file_written_by_hand_is_taken_up() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("promise DONE_BY_HAND");
     let words = shell_words::split(&agent).unwrap();
     let text = json!({
@@ -412,7 +412,7 @@ fn a_lower_count_in_an_edited_state_file_uses_no_number_again() {
 
 #[test]
 fn a_journal_that_lost_finished_iterations_is_refused_and_left_as_it_is() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print hm", &["-m", "3"]).assert_code(2);
     let path = loop_dir(&world).join("journal.jsonl");
     let whole = std::fs::read_to_string(&path).unwrap();
@@ -438,7 +438,7 @@ fn a_journal_that_lost_finished_iterations_is_refused_and_left_as_it_is() {
 
 /// The state file of a loop that was interrupted, changed as an agent could have done it.
 fn edited(flags: &[&str], edit: impl FnOnce(&mut serde_json::Value)) -> World {
-    let world = World::new();
+    let world = World::in_memory();
     let mut child = crate::common::start_command(
         &world,
         "@1 append pid ${PID}\nsleep 1000\n@2- promise",
@@ -516,7 +516,7 @@ fn an_edit_is_kept_when_a_command_writes_the_state_file_and_while_the_loop_runs(
         "{said}"
     );
     assert_eq!(kept_edits(&world).len(), 1);
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1 write .descartes/loop-state.json {\"mine\":true}\n@* promise";
     let run = start(&world, script, &[]);
     run.assert_code(0);
@@ -556,7 +556,7 @@ fn a_loop_whose_name_was_taken_out_of_its_file_is_not_begun_from_it() {
 
 #[test]
 fn a_config_that_changed_since_is_not_used_before_it_is_trusted() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure("on_event = 'touch told'\n");
     let script = "write .descartes/config.toml on_event=\"touch evil\"";
     start(&world, script, &["-m", "1"]).assert_code(2);
@@ -609,7 +609,7 @@ fn the_way_of_the_prompt_and_the_rights_of_the_agent_change() {
 
 #[test]
 fn another_backend_brings_its_own_command_where_the_old_one_ran_its_own() {
-    let world = World::new();
+    let world = World::in_memory();
     world.program("claude", "#!/bin/sh\ncat >/dev/null\ntouch claude-ran\n");
     world.program("codex", "#!/bin/sh\ncat >/dev/null\ntouch codex-ran\n");
     let flags = ["--permissions", "edit", "-m", "1", "-p", "go"];

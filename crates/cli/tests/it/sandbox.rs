@@ -517,3 +517,44 @@ fn a_loop_without_a_sandbox_says_nothing_of_one_in_its_files() {
             .contains("\"sandbox\":")
     );
 }
+
+/// The loop of a task is not what a person looks at.
+#[test]
+fn a_task_loop_tells_what_its_tasks_were_denied() {
+    if !has_bwrap() {
+        return;
+    }
+    let world = world("echo x > \"$HOME/shared/file\" && echo work > new.txt && echo COMPLETE");
+    std::fs::create_dir(world.home().join("shared")).unwrap();
+    world.write("TODO.md", "- [ ] 1. One\n");
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "list"]);
+    let words = [
+        "roadmap",
+        "run",
+        "TODO.md",
+        "--command",
+        "agent",
+        "--verify",
+        "true",
+    ];
+    let flags = ["--sandbox", "workspace", "--max-iterations", "1"];
+    let first = run(&world, &[&words[..], &flags].concat());
+    first.assert_code(2);
+    let said = first.stdout() + &first.stderr();
+    let denied = "task 1: the sandbox seems to have denied";
+    assert!(said.contains(denied), "{said}");
+    let status = descartes(&world, &["loop", "status"]).stdout();
+    let shared = world.home().join("shared").display().to_string();
+    let hint = format!("descartes loop resume --sandbox-write {shared}");
+    assert!(status.contains(&hint), "{status}");
+    let words = ["loop", "resume", "--sandbox-write", &shared];
+    let flags = ["--max-iterations", "3"];
+    let second = run(&world, &[&words[..], &flags].concat());
+    second.assert_code(0);
+    assert_eq!(world.read("new.txt"), "work\n", "{second}");
+    let said = second.stdout() + &second.stderr();
+    assert!(!said.contains("seems to have denied"), "{said}");
+    let status = descartes(&world, &["loop", "status"]).stdout();
+    assert!(!status.contains("seems to have denied"), "{status}");
+}

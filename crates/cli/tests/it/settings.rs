@@ -19,7 +19,7 @@ fn flags_win_over_environment_over_project_over_user_over_defaults() {
         world.run(command).assert_code(2);
         state(world)["iteration"].as_u64().unwrap()
     };
-    let world = World::new();
+    let world = World::in_memory();
     user_file(&world, "max_iterations = 4\n");
     assert_eq!(runs(&world, None, &[]), 4);
     world.write(".descartes/config.toml", "max_iterations = 3\n");
@@ -30,7 +30,7 @@ fn flags_win_over_environment_over_project_over_user_over_defaults() {
 
 #[test]
 fn a_project_file_can_hold_everything_but_the_flags() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("save-prompt seen\ntouch proof\npromise");
     world.write("PROMPT.md", "from the file");
     world.configure(format!(
@@ -43,7 +43,7 @@ fn a_project_file_can_hold_everything_but_the_flags() {
 
 #[test]
 fn a_promise_on_the_command_line_wins_over_no_promise_in_a_file() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(".descartes/config.toml", "no_promise = true\n");
     start(
         &world,
@@ -56,7 +56,7 @@ fn a_promise_on_the_command_line_wins_over_no_promise_in_a_file() {
 
 #[test]
 fn own_agents_are_profiles_in_a_config_file() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("dump-argv seen\nread-stdin-to prompt\npromise");
     world.configure(format!(
         "[agents.mine]\ncommand = {agent:?}\nargs = [\"--headless\"]\nprompt_mode = \"stdin\"\n"
@@ -68,7 +68,7 @@ fn own_agents_are_profiles_in_a_config_file() {
 
 #[test]
 fn pass_env_names_what_agents_may_see() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure("pass_env = [\"WANTED\", \"ALSO_*\"]\n");
     let gate = ["--verify", "printenv MY_SECRET > gate-saw"];
     let mut command = start_command(&world, "dump-env seen\npromise", &gate);
@@ -88,7 +88,7 @@ fn pass_env_names_what_agents_may_see() {
 
 #[test]
 fn unknown_keys_are_warned_of_with_the_nearest_known_one() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(".descartes/config.toml", "max_iteration = 3\n");
     let run = start(&world, CLAIMS, &[]);
     run.assert_code(0);
@@ -103,7 +103,7 @@ fn unknown_keys_are_warned_of_with_the_nearest_known_one() {
 
 #[test]
 fn what_is_hinted_at_works_with_the_settings_that_do_not() {
-    let world = World::new();
+    let world = World::in_memory();
     for (text, place) in [
         (
             "timeout = 0\n",
@@ -131,7 +131,7 @@ fn what_is_hinted_at_works_with_the_settings_that_do_not() {
 
 #[test]
 fn settings_of_task_loops_in_a_file_hinder_no_other_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(
         ".descartes/config.toml",
         "parallel = 2\nmax_iterations_per_task = 2\nwave_barrier = false\n\
@@ -148,7 +148,7 @@ fn templates_that_nothing_uses_are_warned_of() {
         (["--branch-template", "mine/{timestamp}"], "--branch"),
         (["--commit-template", "step {iteration}"], "--auto-commit"),
     ] {
-        let run = start(&World::new(), "promise", &flags);
+        let run = start(&World::in_memory(), "promise", &flags);
         run.assert_code(0);
         let words = format!("warning: {} has no effect without {needs}", flags[0]);
         assert!(run.stderr().contains(&words), "{run}");
@@ -158,7 +158,7 @@ fn templates_that_nothing_uses_are_warned_of() {
 #[test]
 fn weak_promises_are_warned_of() {
     let run = start(
-        &World::new(),
+        &World::in_memory(),
         "promise DONE",
         &["--completion-promise", "DONE"],
     );
@@ -168,12 +168,15 @@ fn weak_promises_are_warned_of() {
         "{run}"
     );
     let flags = ["--completion-promise", "DONE", "--promise-match", "tagged"];
-    assert_eq!(start(&World::new(), "promise DONE", &flags).stderr(), "");
+    assert_eq!(
+        start(&World::in_memory(), "promise DONE", &flags).stderr(),
+        ""
+    );
 }
 
 #[test]
 fn config_show_tells_each_value_with_its_source() {
-    let world = World::new();
+    let world = World::in_memory();
     user_file(&world, "max_failures = 9\n");
     world.write(".descartes/config.toml", "\nmax_iterations = 3\n");
     let mut command = world.descartes(["config", "show"]);

@@ -10,7 +10,7 @@ use crate::common::{claude_result, descartes, events, loops, prints, start};
 
 #[test]
 fn demo_fails_its_gate_twice_and_then_is_proven_done() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = descartes(&world, &["demo", "--fast"]);
     run.assert_code(0);
     let gates: Vec<Value> = events(&world, "gate_finished")
@@ -55,7 +55,7 @@ fn fake_claude(world: &World) {
 
 #[test]
 fn what_demo_and_init_tell_to_type_next_starts_a_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     fake_claude(&world);
     let told = descartes(&world, &["demo", "--fast"]).stdout();
     let hint = told
@@ -93,7 +93,7 @@ fn what_demo_and_init_tell_to_type_next_starts_a_loop() {
 
 #[test]
 fn init_writes_what_a_loop_needs_and_never_overwrites() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("Cargo.toml", "[package]\nname = \"x\"\n");
     world.write("AGENTS.md", "mine\n");
     let dry = descartes(&world, &["init", "--dry-run"]);
@@ -144,7 +144,7 @@ fn problems(findings: &[Value]) -> Vec<String> {
 
 #[test]
 fn doctor_finds_nothing_wrong_with_a_healthy_machine() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.program("claude", "#!/bin/sh\necho '9.9.9 (Claude Code)'\n");
     let (code, findings) = doctor(&world, &[]);
@@ -166,7 +166,7 @@ fn doctor_finds_nothing_wrong_with_a_healthy_machine() {
 
 #[test]
 fn doctor_finds_a_missing_identity_a_bad_config_and_leftovers() {
-    let world = World::new();
+    let world = World::in_memory();
     std::fs::write(world.home().join(".gitconfig"), "").unwrap();
     world.write(".descartes/config.toml", "max_iteration = 3\n");
     let folder = world.runtime().join("descartes");
@@ -199,7 +199,7 @@ fn doctor_finds_a_missing_identity_a_bad_config_and_leftovers() {
 
 #[test]
 fn doctor_finds_processes_of_a_loop_that_does_not_run() {
-    let world = World::new();
+    let world = World::in_memory();
     std::fs::create_dir_all(world.state().join("loops/dead-loop")).unwrap();
     let mut command: Command = world.command("sleep");
     let mut child = command

@@ -60,7 +60,7 @@ fn nasty_agent(world: &World) -> String {
 
 #[test]
 fn no_verb_shows_what_a_terminal_obeys_nor_a_secret() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write("kept.txt", "kept");
     world.git(["add", "."]);
@@ -189,7 +189,7 @@ fn no_verb_shows_what_a_terminal_obeys_nor_a_secret() {
 
 #[test]
 fn the_words_of_an_agent_that_is_understood_are_cleaned_and_masked_wherever_they_are_told() {
-    let world = World::new();
+    let world = World::in_memory();
     let words = serde_json::to_string(&format!("API Error: {NASTY} {KEY}")).unwrap();
     let line = format!(
         r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":1,"result":{words},"session_id":"s","permission_denials":[]}}"#
@@ -237,7 +237,7 @@ fn the_words_of_an_agent_that_is_understood_are_cleaned_and_masked_wherever_they
 
 #[test]
 fn on_a_terminal_only_harmless_colours_pass() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = nasty_agent(&world);
     let mut command = world.descartes([
         "loop",
@@ -331,7 +331,7 @@ fn tasks_and_branches_are_shown_cleaned() {
 
 #[test]
 fn arguments_that_are_no_text_are_refused_in_text() {
-    let world = World::new();
+    let world = World::in_memory();
     for verb in [
         &["loop", "status"][..],
         &["loop", "start", "--prompt"],
@@ -347,7 +347,7 @@ fn arguments_that_are_no_text_are_refused_in_text() {
 
 #[test]
 fn output_that_cannot_be_written_is_no_success() {
-    let world = World::new();
+    let world = World::in_memory();
     start_command(&world, "print hello\npromise", &[])
         .status()
         .unwrap();
@@ -415,7 +415,7 @@ fn output_that_cannot_be_written_is_no_success() {
 
 #[test]
 fn a_variable_can_be_inherited_so_that_no_list_of_processes_shows_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("dump-env seen\npromise");
     let flags = [
         "loop",

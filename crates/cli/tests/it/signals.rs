@@ -38,7 +38,7 @@ fn code(child: &mut Child) -> i32 {
 
 #[test]
 fn ctrl_c_once_finishes_the_iteration_and_starts_nothing_new() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut child = running(&world, "wait-file go\nprint done with this one");
     send(&child, Signal::SIGINT);
     eventually("the wish", SOON, || {
@@ -55,7 +55,7 @@ fn ctrl_c_once_finishes_the_iteration_and_starts_nothing_new() {
 #[test]
 fn ctrl_c_twice_ends_the_agent_and_three_times_kills_it() {
     for (presses, script) in [(2, "hang"), (3, "ignore INT\nignore TERM\nhang")] {
-        let world = World::new();
+        let world = World::in_memory();
         let mut child = running(&world, script);
         for press in 1..=presses {
             send(&child, Signal::SIGINT);
@@ -72,12 +72,12 @@ fn ctrl_c_twice_ends_the_agent_and_three_times_kills_it() {
 
 #[test]
 fn sigterm_ends_the_loop_with_143_and_sighup_leaves_it_to_be_resumed() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut child = running(&world, "hang");
     send(&child, Signal::SIGTERM);
     assert_eq!(code(&mut child), 143);
     assert_eq!(state(&world)["exit_reason"]["type"], "user_cancelled");
-    let world = World::new();
+    let world = World::in_memory();
     let mut child = running(&world, "hang");
     send(&child, Signal::SIGHUP);
     assert_eq!(code(&mut child), 129);
@@ -90,7 +90,7 @@ fn sigterm_ends_the_loop_with_143_and_sighup_leaves_it_to_be_resumed() {
 #[test]
 fn a_reader_that_is_stuck_or_gone_does_not_hold_the_loop() {
     for gone in [false, true] {
-        let world = World::new();
+        let world = World::in_memory();
         let script = "flood 3MB lines\ntouch flooded\n@1 print hm\n@2 promise";
         let mut command = start_command(&world, script, &[]);
         let mut child = command
@@ -173,7 +173,7 @@ fn a_signal_ends_a_start_whose_git_hangs() {
 /// Nobody was told that there is a loop: it runs no agent.
 #[test]
 fn ctrl_c_before_a_loop_is_in_the_background_keeps_it_from_starting() {
-    let world = World::new();
+    let world = World::in_memory();
     let (at, go) = (world.root().join("reached"), world.root().join("go"));
     let (at, go) = (at.display(), go.display());
     git_that(
@@ -204,7 +204,7 @@ fn ctrl_c_before_a_loop_is_in_the_background_keeps_it_from_starting() {
 
 #[test]
 fn a_claim_whose_gate_was_cancelled_is_called_not_judged_everywhere() {
-    let world = World::new();
+    let world = World::in_memory();
     let gate = "touch gate-up; sleep 1000";
     let flags = ["--verify", gate, "--kill-grace", "200ms"];
     let host = start_command(&world, "promise", &flags)

@@ -37,7 +37,7 @@ fn id(world: &World) -> String {
 
 #[test]
 fn a_done_loop_makes_room_for_the_same_again_and_says_the_way_back() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     let first = id(&world);
     let again = start(&world, CLAIMS, &[]);
@@ -73,7 +73,7 @@ fn a_done_loop_makes_room_for_the_same_again_and_says_the_way_back() {
 
 #[test]
 fn the_host_of_an_ended_loop_is_waited_for() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, CLAIMS, &[]).assert_code(0);
     // As a host that has told its end and is still putting its things away.
     let holder = Holder {
@@ -97,7 +97,7 @@ fn the_host_of_an_ended_loop_is_waited_for() {
 
 #[test]
 fn a_cancelled_loop_makes_room_and_can_be_taken_up_again() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@1 touch began\n@1 wait-file never\n@2- promise";
     start(&world, script, &["--detach"]).assert_code(0);
     eventually("the agent is at work", LONG, || world.has("began"));
@@ -113,7 +113,7 @@ fn a_cancelled_loop_makes_room_and_can_be_taken_up_again() {
 
 #[test]
 fn the_same_prompt_after_a_limit_is_refused_with_words_that_work() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print hm", &["-m", "2"]).assert_code(2);
     let first = id(&world);
     for flags in [
@@ -137,7 +137,7 @@ fn the_same_prompt_after_a_limit_is_refused_with_words_that_work() {
 
 #[test]
 fn the_same_prompt_file_is_the_same_work_however_it_reads_now() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("PROMPT.md", "one");
     start(
         &world,
@@ -154,7 +154,7 @@ fn the_same_prompt_file_is_the_same_work_however_it_reads_now() {
 
 #[test]
 fn another_prompt_starts_over_a_loop_that_ended_at_its_limit() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print hm", &["-m", "1", "-p", "one"]).assert_code(2);
     let first = id(&world);
     let other = start(&world, CLAIMS, &["-p", "two"]);
@@ -168,7 +168,7 @@ fn another_prompt_starts_over_a_loop_that_ended_at_its_limit() {
 
 #[test]
 fn an_interrupted_loop_is_not_started_over_whatever_the_prompt() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = start_command(&world, "touch began\nwait-file never", &["-p", "one"]);
     let mut run = { run }
         .stdout(File::create(world.root().join("out")).unwrap())
@@ -191,7 +191,7 @@ fn a_state_file_that_claims_to_be_cancelled_is_not_believed() {
         ("\"max_iterations_reached\"", "\"user_cancelled\""),
         ("\"journal\"", "\"no_journal\""),
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         start(&world, "print hm", &["-m", "1"]).assert_code(2);
         let text = world.read(".descartes/loop-state.json");
         let text = text.replace("\"max_iterations_reached\"", "\"user_cancelled\"");
@@ -209,7 +209,7 @@ fn a_state_file_that_claims_to_be_cancelled_is_not_believed() {
 /// A start that is held up behind its first look at the state file looks again once it has the lock.
 #[test]
 fn what_another_loop_left_meanwhile_is_seen_under_the_lock() {
-    let world = World::new();
+    let world = World::in_memory();
     // The name is claimed behind the first look, and before the lock is taken.
     let root = StateRoot::at(world.state());
     let claim = NameLock::acquire(&root, "slow", LONG).unwrap();

@@ -34,7 +34,7 @@ fn told_in_the_journal(world: &World) -> String {
 
 #[test]
 fn variables_in_the_file_reach_the_agent_at_every_resume_and_stay_where_they_are() {
-    let world = World::new();
+    let world = World::in_memory();
     by_hand(&world, "dump-env env-${ITERATION}", environment());
     for iteration in 1..=3 {
         let limit = iteration.to_string();
@@ -68,7 +68,7 @@ fn variables_in_the_file_reach_the_agent_at_every_resume_and_stay_where_they_are
 
 #[test]
 fn a_value_on_the_command_line_wins_and_is_not_written() {
-    let world = World::new();
+    let world = World::in_memory();
     by_hand(&world, "dump-env env", environment());
     let words = [
         "loop",
@@ -90,7 +90,7 @@ fn a_value_on_the_command_line_wins_and_is_not_written() {
 
 #[test]
 fn variables_that_the_agent_put_into_the_file_hold_only_where_a_person_accepts_them() {
-    let world = World::new();
+    let world = World::in_memory();
     // It changes nothing but a value, or adds one.
     let script = "dump-env env-${ITERATION}\n\
                   @1 sh sed -i 's/hunter2-of-the-file/of-the-agent/' .descartes/loop-state.json";
@@ -116,7 +116,7 @@ fn variables_that_the_agent_put_into_the_file_hold_only_where_a_person_accepts_t
 
 #[test]
 fn a_branch_that_the_file_asks_for_is_made_once() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write("README.md", "x");
     world.git(["add", "-A"]);
@@ -140,7 +140,7 @@ fn a_branch_that_the_file_asks_for_is_made_once() {
 
 #[test]
 fn a_branch_that_an_edited_file_asks_for_is_made() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write("README.md", "x");
     world.git(["add", "-A"]);
@@ -157,7 +157,7 @@ fn a_branch_that_an_edited_file_asks_for_is_made() {
 
 #[test]
 fn a_branch_that_cannot_be_made_refuses_the_resume_and_leaves_no_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let fields = json!({"git": {"create_branch": true}});
     by_hand(&world, "touch ran ;; promise", fields);
     let before = world.read(FILE);
@@ -175,7 +175,7 @@ fn a_branch_that_cannot_be_made_refuses_the_resume_and_leaves_no_loop() {
 
 #[test]
 fn an_edit_that_does_not_hold_is_named_even_where_the_loop_is_at_its_limit() {
-    let world = World::new();
+    let world = World::in_memory();
     by_hand(&world, "print working", json!({"max_iterations": 1}));
     descartes(&world, &["loop", "resume"]).assert_code(2);
     let text = world.read(FILE);

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A loop in the background whose agent waits for leave to end.
 fn running() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     start(
         &world,
         "touch up\nwait-file go",
@@ -80,7 +80,7 @@ fn silent_clients_are_dropped_and_never_stand_in_anybodys_way() {
 
 #[test]
 fn a_loop_without_descriptors_left_does_not_spin_and_is_still_reached() {
-    let world = World::new();
+    let world = World::in_memory();
     let agent = world.agent("touch up\nwait-file go");
     let mut limited = world.command("sh");
     limited
@@ -182,7 +182,7 @@ fn crowd() {
 
 #[test]
 fn a_crowd_from_within_takes_no_place_from_a_person() {
-    let world = World::new();
+    let world = World::in_memory();
     let me = std::env::current_exe().unwrap();
     let agent = world.program(
         "agent.sh",
@@ -276,7 +276,7 @@ fn agents(host: i32) -> Vec<i32> {
 
 #[test]
 fn ctrl_z_stops_the_agent_too_and_the_time_counts_nowhere() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut child = job(&world, "touch up\nwait-file go\npromise");
     let pid = i32::try_from(child.id()).unwrap();
     let all = agents(pid);
@@ -323,7 +323,7 @@ fn ctrl_z_stops_the_agent_too_and_the_time_counts_nowhere() {
 #[test]
 fn cancel_wakes_a_stopped_loop_and_ends_it() {
     for (signal, now) in [(Signal::SIGSTOP, false), (Signal::SIGTSTP, true)] {
-        let world = World::new();
+        let world = World::in_memory();
         let mut child = job(&world, "touch up\nhang");
         let pid = i32::try_from(child.id()).unwrap();
         kill(Pid::from_raw(pid), signal).unwrap();

@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A world in which agents find `descartes` on their path, with the state folder of the world.
 fn world() -> World {
-    let world = World::new();
+    let world = World::in_memory();
     install(&world);
     world
 }

@@ -204,6 +204,28 @@ fn stories_of_spec_kit_run_side_by_side_when_asked() {
     assert!(status.stdout().contains("5 of 5 tasks done"), "{status}");
 }
 
+/// Tasks without ids of their own are counted, and one that is gone moves all others up.
+#[test]
+fn the_status_of_a_task_stays_its_own_when_a_line_above_it_is_gone() {
+    let world = repository("TODO.md", "- [ ] First\n- [ ] Second\n- [ ] Third\n");
+    let agent =
+        "sh [ $DESCARTES_TASK_ID = 2 ] || { echo x > work-$DESCARTES_TASK_ID; echo COMPLETE; }";
+    let flags = ["--max-iterations-per-task", "1"];
+    run_list(&world, "TODO.md", agent, &flags).assert_code(6);
+    let blocked = || {
+        let status = run(&world, &["roadmap", "status", "TODO.md", "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout()).unwrap();
+        let tasks = status["tasks"].as_array().unwrap().clone();
+        let is_blocked = |task: &Value| task["status"] == "blocked";
+        tasks.iter().map(is_blocked).collect::<Vec<_>>()
+    };
+    assert_eq!(blocked(), [false, true, false]);
+    let text = world.read("TODO.md");
+    let (_, rest) = text.split_once('\n').unwrap();
+    world.write("TODO.md", rest);
+    assert_eq!(blocked(), [true, false], "{rest}");
+}
+
 #[test]
 fn a_phase_is_given_to_one_agent_and_ticked_as_a_whole() {
     let world = feature();
@@ -588,7 +610,7 @@ fn what_is_no_list_is_named_with_what_to_do() {
         let severity = &checked["findings"][0]["severity"];
         assert_eq!(severity, "error", "{checked}");
     }
-    let world = World::new();
+    let world = World::in_memory();
     let refused = run_list(&world, ".", WORKS, &[]);
     refused.assert_code(65);
     assert!(

@@ -83,13 +83,13 @@ fn what_cannot_be_run_is_refused_with_its_reason() {
         "{}",
         unknown.stderr()
     );
-    let empty = World::new();
+    let empty = World::in_memory();
     let none = run(
         &empty,
         &["loop", "start", "--scud-tag", "auth", "--command", &agent],
     );
     none.assert_code(65);
-    let no_git = World::new();
+    let no_git = World::in_memory();
     no_git.write(".scud/tasks/tasks.scg", TASKS);
     let refused = run(
         &no_git,

@@ -57,7 +57,7 @@ fn an_agent_that_a_task_asks_for_is_looked_for_before_any_begins() {
 /// The first agent fails once, the fallback works longer than its rest.
 #[test]
 fn an_agent_that_failed_once_gets_its_turn_again() {
-    let world = World::new();
+    let world = World::in_memory();
     let second = world.agent("sh sleep 1.5; echo x >> work");
     let flags = ["--fallback", &second, "-m", "3", "--stall-after", "0"];
     start(&world, "@1 exit 1\n@* promise", &flags).assert_code(0);

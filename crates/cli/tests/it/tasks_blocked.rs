@@ -114,7 +114,7 @@ fn blocked_tasks_are_named_and_tried_again_once_their_cause_is_mended() {
 
 #[test]
 fn flags_about_tasks_are_refused_for_a_loop_with_one_prompt() {
-    let world = World::new();
+    let world = World::in_memory();
     let words = ["loop", "start", "--command", "true", "--prompt", "x"];
     run(&world, &[&words[..], &["--max-iterations", "1"]].concat()).assert_code(2);
     for flag in ["--retry-blocked", "--trust-marks"] {

@@ -206,7 +206,7 @@ fn has_told(world: &World) -> bool {
 
 #[test]
 fn a_run_that_died_with_its_host_is_priced_and_counts_against_the_budget() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure("[prices.small]\ninput = 1000.0\noutput = 1000.0\n");
     let script = format!("{}\nhang", told("on it"));
     let flags = [&CLAUDE[..], &["--model", "small", "--max-cost", "1.5"]].concat();

@@ -182,7 +182,7 @@ fn changes_of_the_users_own_stay_where_they_are() {
 
 #[test]
 fn repositories_that_cannot_carry_worktrees_are_told() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git(["init", "--quiet"]);
     world.write(".scud/tasks/tasks.scg", graph(ROWS, ""));
     let refused = start(&world, TRACED, &["--verify", "true"]);
@@ -194,7 +194,7 @@ fn repositories_that_cannot_carry_worktrees_are_told() {
     );
     assert_eq!(statuses(&world), "PP");
 
-    let world = World::new();
+    let world = World::in_memory();
     world.write(".scud/tasks/tasks.scg", graph(ROWS, ""));
     let refused = start(&world, TRACED, &["--verify", "true"]);
     refused.assert_code(65);
@@ -202,7 +202,7 @@ fn repositories_that_cannot_carry_worktrees_are_told() {
     start(&world, WORKS, &["--verify", "true", "--in-place"]).assert_code(0);
     assert_eq!(statuses(&world), "DD");
 
-    let world = World::new();
+    let world = World::in_memory();
     world.write(".scud/tasks/tasks.scg", graph(ROWS, ""));
     world.write(".descartes/config.toml", "in_place = true\n");
     start(&world, WORKS, &["--verify", "true"]).assert_code(0);
@@ -212,7 +212,7 @@ fn repositories_that_cannot_carry_worktrees_are_told() {
 
 #[test]
 fn a_submodule_is_said_and_stays_as_it_is() {
-    let library = World::new();
+    let library = World::in_memory();
     library.git_init();
     let world = scud_project(graph(ROWS, ""));
     let from = library.project().to_string_lossy().into_owned();

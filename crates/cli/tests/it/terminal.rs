@@ -19,7 +19,7 @@ fn on_terminal(world: &World, script: &str, flags: &[&str], size: Size) -> Pty {
 
 #[test]
 fn output_scrolls_above_a_region_that_tells_where_the_loop_is() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "repeat 40 print a line\nprint the last line\nwait-file go\npromise";
     let mut pty = on_terminal(
         &world,
@@ -54,7 +54,7 @@ fn output_scrolls_above_a_region_that_tells_where_the_loop_is() {
 
 #[test]
 fn the_gate_that_runs_is_named() {
-    let world = World::new();
+    let world = World::in_memory();
     let gate = "while ! test -e go; do sleep 0.02; done";
     let mut pty = on_terminal(&world, "promise", &["--verify", gate], Size::default());
     pty.wait_text("gate: while ! test -e go");
@@ -64,7 +64,7 @@ fn the_gate_that_runs_is_named() {
 
 #[test]
 fn colours_pass_and_nothing_else_reaches_the_terminal() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = r"printf \e[2J\e[?1049h\e[31mred words\e[0m\n
         err a complaint
         printf wide \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e unfinished
@@ -86,7 +86,7 @@ fn colours_pass_and_nothing_else_reaches_the_terminal() {
 
 #[test]
 fn no_color_and_dumb_terminals_are_respected() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut command = start_command(&world, r"printf \e[31mred\e[0m\n;; promise", &[]);
     command.env("NO_COLOR", "1");
     let mut pty = Pty::spawn(&command, Size::default());
@@ -100,7 +100,7 @@ fn no_color_and_dumb_terminals_are_respected() {
 
 #[test]
 fn ctrl_c_says_what_the_next_one_does() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut pty = on_terminal(
         &world,
         "print up\nhang",
@@ -122,7 +122,7 @@ fn ctrl_c_says_what_the_next_one_does() {
 
 #[test]
 fn a_terminal_that_changes_its_size_keeps_one_region() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print before\nwait-file go\nprint after\nwait-file end\npromise";
     let mut pty = on_terminal(&world, script, &["-m", "7"], size(24, 100));
     pty.wait_text("agent:");
@@ -145,7 +145,7 @@ fn a_terminal_that_changes_its_size_keeps_one_region() {
 
 #[test]
 fn a_view_that_falls_behind_skips_ahead_and_says_so() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "flood 20MB lines\nprint the last line\nwait-file go\npromise";
     let mut pty = on_terminal(&world, script, &[], Size::default());
     pty.wait_text("the last line");
@@ -162,7 +162,7 @@ fn a_view_that_falls_behind_skips_ahead_and_says_so() {
 
 #[test]
 fn a_closed_terminal_leaves_a_loop_to_be_resumed() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut pty = on_terminal(
         &world,
         "print up\nhang",
@@ -181,7 +181,7 @@ fn a_closed_terminal_leaves_a_loop_to_be_resumed() {
 
 #[test]
 fn the_demo_is_pleasant_to_watch() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut pty = Pty::spawn(&world.descartes(["demo", "--fast"]), size(50, 100));
     assert_eq!(pty.wait(SOON).code(), Some(0));
     let screen = pty.screen();

@@ -45,7 +45,7 @@ fn on_terminal(command: &Command) -> Pty {
 
 #[test]
 fn without_a_terminal_an_untrusted_config_is_refused_and_nothing_runs() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(CONFIG, GATE);
     let words = [
         "you have not trusted it yet",
@@ -67,7 +67,7 @@ fn without_a_terminal_an_untrusted_config_is_refused_and_nothing_runs() {
 
 #[test]
 fn other_edits_never_ask_and_changed_keys_are_shown() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure(GATE);
     for other in ["max_iterations = 3\n", "# words\nauto_commit = false\n"] {
         world.write(CONFIG, format!("{other}{GATE}"));
@@ -106,7 +106,7 @@ fn every_way_to_start_a_program_or_widen_rights_asks() {
         "[agents.x]\ncommand = 'evil'",
         "[agents.claude]\nargs = ['--yolo']",
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         world.write(CONFIG, key);
         let run = start(&world, "touch ran\npromise", &[]);
         assert_refused(&run, &["+ ", "descartes trust --yes"]);
@@ -116,7 +116,7 @@ fn every_way_to_start_a_program_or_widen_rights_asks() {
 
 #[test]
 fn commands_that_look_start_nothing_and_say_so() {
-    let world = World::new();
+    let world = World::in_memory();
     std::fs::rename(
         world.program("evil", "#!/bin/sh\ntouch \"${0%/*}/ran\"\necho 1.0.0\n"),
         world.path("evil.sh"),
@@ -173,7 +173,7 @@ fn commands_that_look_start_nothing_and_say_so() {
 
 #[test]
 fn trust_config_holds_for_one_run_alone() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(CONFIG, GATE);
     start(&world, "promise", &["--trust-config"]).assert_code(0);
     assert!(world.has("gate-ran"));
@@ -194,7 +194,7 @@ fn trust_config_holds_for_one_run_alone() {
 
 #[test]
 fn nobody_can_trust_from_within_a_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(CONFIG, GATE);
     for words in [
         &["trust"][..],
@@ -220,7 +220,7 @@ fn nobody_can_trust_from_within_a_loop() {
     shown.assert_code(0);
     assert!(shown.stdout().contains("not trusted yet"), "{shown}");
     // What an agent lets `init` write is nobody's wish.
-    let fresh = World::new();
+    let fresh = World::in_memory();
     fresh.write("Cargo.toml", "");
     from_within(&fresh, &["init"]).assert_code(0);
     assert_refused(&start(&fresh, "promise", &[]), &["not trusted it yet"]);
@@ -228,7 +228,7 @@ fn nobody_can_trust_from_within_a_loop() {
 
 #[test]
 fn the_agent_of_a_real_loop_cannot_trust() {
-    let world = World::new();
+    let world = World::in_memory();
     let program = bins::descartes().display().to_string();
     let state = format!("DESCARTES_STATE_DIR={}", world.state().display());
     let script = format!(
@@ -262,7 +262,7 @@ fn on_a_terminal_it_is_asked_and_only_yes_is_yes() {
         ("\n", false),
         ("\x04", false),
     ] {
-        let world = World::new();
+        let world = World::in_memory();
         world.write(CONFIG, GATE);
         let mut pty = on_terminal(&start_command(&world, "promise", &[]));
         let screen = pty.wait_text("[y/N]");
@@ -282,14 +282,14 @@ fn on_a_terminal_it_is_asked_and_only_yes_is_yes() {
 
 #[test]
 fn what_init_writes_is_trusted_as_written() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("Makefile", "test:\n\ttouch gate-ran\n");
     descartes(&world, &["init"]).assert_code(0);
     assert!(world.read(CONFIG).contains("verify = "));
     start(&world, "promise", &[]).assert_code(0);
     assert!(world.has("gate-ran"));
     // A config that was there before is not written, and not trusted by that.
-    let other = World::new();
+    let other = World::in_memory();
     other.write(CONFIG, GATE);
     let run = descartes(&other, &["init"]);
     assert!(run.stderr().contains("is not trusted yet"), "{run}");
@@ -298,7 +298,7 @@ fn what_init_writes_is_trusted_as_written() {
 
 #[test]
 fn what_a_person_names_is_trusted_by_that() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "promise", &["--verify", "touch named"]).assert_code(0);
     assert!(world.has("named"));
     let roadmap = "- [ ] **a**: one\n  - check: touch ../../../../checked\n";
@@ -309,7 +309,7 @@ fn what_a_person_names_is_trusted_by_that() {
 
 #[test]
 fn a_running_loop_keeps_what_it_began_with_and_the_next_start_asks() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure("on_event = 'touch told'\n");
     let script = "write .descartes/config.toml on_event=\"touch evil\"\npromise";
     start(&world, script, &[]).assert_code(0);
@@ -372,7 +372,7 @@ fn a_slot_uses_the_projects_config_and_never_its_own_copy() {
 
 #[test]
 fn trust_is_shown_and_taken_back() {
-    let world = World::new();
+    let world = World::in_memory();
     let none = descartes(&world, &["trust"]);
     none.assert_code(0);
     assert!(none.stdout().contains("nothing to trust"), "{none}");
@@ -421,7 +421,7 @@ fn trust_is_shown_and_taken_back() {
 
 #[test]
 fn trust_is_never_kept_in_the_project() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(CONFIG, GATE);
     let within = |words: &[&str]| {
         let mut command = world.descartes(words);
@@ -438,7 +438,7 @@ fn trust_is_never_kept_in_the_project() {
 
 #[test]
 fn a_project_that_was_copied_is_another_one() {
-    let world = World::new();
+    let world = World::in_memory();
     world.configure(GATE);
     let copy = world.root().join("copy");
     std::fs::rename(world.project(), &copy).unwrap();
@@ -450,7 +450,7 @@ fn a_project_that_was_copied_is_another_one() {
 
 #[test]
 fn nothing_in_a_config_reaches_the_terminal_as_it_is() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write(CONFIG, "verify = \"a\\u001b[2Jb\\u202ec\"\n");
     let run = start(&world, "promise", &[]);
     assert_refused(&run, &["a\\u{1b}[2Jb\\u{202e}c"]);
@@ -470,7 +470,7 @@ fn files_to_copy_lie_in_the_project() {
 
 #[test]
 fn a_loop_that_began_without_a_config_hears_of_no_event_that_came_later() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "write .descartes/config.toml on_event=\"touch evil\"\npromise";
     start(&world, script, &[]).assert_code(0);
     assert_eq!(events(&world, "loop_finished").len(), 1);

@@ -45,7 +45,7 @@ fn suggested(run: &Finished) -> Vec<String> {
 
 #[test]
 fn what_is_suggested_can_be_typed_in_a_folder_with_blanks_and_quotes() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let state = place(&world).join("state file.json");
     let flags = ["-m", "1", "--name", "it's mine"];
@@ -83,7 +83,7 @@ fn what_is_suggested_can_be_typed_in_a_folder_with_blanks_and_quotes() {
 /// What stands in a folder that was moved names the file of a loop that has another than the usual one.
 #[test]
 fn a_moved_state_file_is_named_as_a_shell_takes_it() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let dir = place(&world);
     let mut command = start_command(&world, "write a.txt x", &["-m", "1"]);

@@ -20,7 +20,7 @@ fn verb(world: &World, arguments: &[&str]) -> Finished {
 
 #[test]
 fn the_status_block_is_the_documented_one() {
-    let world = World::new();
+    let world = World::in_memory();
     start(
         &world,
         "print hi",
@@ -74,7 +74,7 @@ fn the_status_block_is_the_documented_one() {
 
 #[test]
 fn a_watched_status_is_kept_current_until_the_end() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "append seen x\nwait-file go-${ITERATION}";
     start(&world, script, &["--detach", "-m", "2", "--name", "auth"]).assert_code(0);
     eventually("the agent", SOON, || world.has("seen"));
@@ -119,7 +119,7 @@ fn a_watched_status_is_kept_current_until_the_end() {
 
 #[test]
 fn loops_are_listed_newest_first_with_their_state() {
-    let world = World::new();
+    let world = World::in_memory();
     verb(&world, &["list"]);
     start(&world, "promise", &["--name", "first"]).assert_code(0);
     start(
@@ -174,7 +174,7 @@ fn loops_are_listed_newest_first_with_their_state() {
 
 #[test]
 fn history_has_a_row_for_each_iteration() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = "@1 write a.txt x\nprint look at this\n@2 err oh\nexit 3\n@3 promise\nwrite ok y";
     start(
@@ -219,7 +219,7 @@ fn history_has_a_row_for_each_iteration() {
 
 #[test]
 fn logs_are_the_agents_words_without_what_a_terminal_would_obey() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print iteration ${ITERATION}\nprintf \\e[31mred\\e[0m\\e[2J\\r\\n\nprint key sk-ant-api03-abcdefghijklmnop123456 end\nerrf to \\xff stderr";
     start(&world, script, &["-m", "2"]).assert_code(2);
     let newest = verb(&world, &["logs"]).stdout();
@@ -271,7 +271,7 @@ fn logs_are_the_agents_words_without_what_a_terminal_would_obey() {
 
 #[test]
 fn an_understood_stream_is_told_as_words_and_tools() {
-    let world = World::new();
+    let world = World::in_memory();
     let stream = concat!(
         r#"{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[]}"#,
         "\n",
@@ -314,7 +314,7 @@ fn an_understood_stream_is_told_as_words_and_tools() {
 
 #[test]
 fn logs_are_followed_from_iteration_to_iteration() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print begin ${ITERATION}\nwait-file go-${ITERATION}\nprint end ${ITERATION}";
     start(&world, script, &["--detach", "-m", "2"]).assert_code(0);
     let (seen, first) = (world.root().join("seen"), world.root().join("first"));
@@ -359,7 +359,7 @@ fn logs_are_followed_from_iteration_to_iteration() {
 
 #[test]
 fn a_follower_ends_when_nobody_reads_and_when_the_loop_is_killed() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print begin\nwait-file go\nrepeat 20 print more\nhang";
     start(&world, script, &["--detach"]).assert_code(0);
     let mut command = world.descartes(["loop", "logs", "-f"]);
@@ -379,7 +379,7 @@ fn a_follower_ends_when_nobody_reads_and_when_the_loop_is_killed() {
 
 #[test]
 fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
-    let world = World::new();
+    let world = World::in_memory();
     let verbs: [&[&str]; 10] = [
         &["status"],
         &["history"],
@@ -443,7 +443,7 @@ fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
 
 #[test]
 fn status_tells_of_the_last_iteration_and_of_a_pause_that_is_asked_for() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "@2 touch began\n@2 wait-file go\n@3- promise";
     start(&world, script, &["--detach"]).assert_code(0);
     eventually("the second iteration", SOON, || world.has("began"));

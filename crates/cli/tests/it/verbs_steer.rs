@@ -55,7 +55,7 @@ fn at_iteration(world: &World, iteration: u32) {
 
 #[test]
 fn pause_holds_before_the_next_iteration_and_unpause_goes_on() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &["-m", "3"]);
     at_iteration(&world, 1);
     says(
@@ -86,7 +86,7 @@ fn pause_holds_before_the_next_iteration_and_unpause_goes_on() {
 
 #[test]
 fn pause_waits_for_its_effect_where_asked_to() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &[]);
     at_iteration(&world, 1);
     let mut waiting = world.descartes(["loop", "pause", "--wait", "--json"]);
@@ -106,7 +106,7 @@ fn pause_waits_for_its_effect_where_asked_to() {
 
 #[test]
 fn a_note_is_in_the_next_prompt_once() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &["-m", "3"]);
     at_iteration(&world, 1);
     says(
@@ -137,7 +137,7 @@ fn a_note_is_in_the_next_prompt_once() {
 
 #[test]
 fn every_flag_of_set_changes_the_running_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &[]);
     at_iteration(&world, 1);
     let run = verb(
@@ -205,7 +205,7 @@ fn every_flag_of_set_changes_the_running_loop() {
 
 #[test]
 fn a_model_is_set_where_the_agent_can_be_told() {
-    let world = World::new();
+    let world = World::in_memory();
     let flags = ["--backend", "claude", "--permissions", "edit"];
     background(&world, "append seen 1\nhang", &flags);
     at_iteration(&world, 1);
@@ -216,7 +216,7 @@ fn a_model_is_set_where_the_agent_can_be_told() {
 
 #[test]
 fn a_new_time_limit_ends_the_run_under_way() {
-    let world = World::new();
+    let world = World::in_memory();
     background(
         &world,
         "append seen ${ITERATION}\nhang",
@@ -234,7 +234,7 @@ fn a_new_time_limit_ends_the_run_under_way() {
 
 #[test]
 fn a_note_for_an_agent_that_is_given_no_prompt_is_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &["--prompt-mode", "none"]);
     at_iteration(&world, 1);
     let refused = |world: &World| {
@@ -251,7 +251,7 @@ fn a_note_for_an_agent_that_is_given_no_prompt_is_refused() {
 
 #[test]
 fn what_cannot_be_set_is_refused_with_its_reason() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &[]);
     at_iteration(&world, 1);
     let before = status(&world)["config"].clone();
@@ -279,7 +279,7 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
 
 #[test]
 fn a_wait_for_the_provider_is_shown_and_can_be_ended() {
-    let world = World::new();
+    let world = World::in_memory();
     let result = claude_result("<promise>COMPLETE</promise>");
     world.write("result.jsonl", result + "\n");
     let script = "if-file limited stream result.jsonl\nif-file limited exit 0\ntouch limited\nstream-limit claude 1h";
@@ -302,7 +302,7 @@ fn a_wait_for_the_provider_is_shown_and_can_be_ended() {
 
 #[test]
 fn cancel_ends_everything_and_says_so_only_then() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "spawn-child setsid pids\nspawn-child ignore-term pids\nspawn-child setsid-double-fork pids\nappend seen ${ITERATION}\nhang";
     background(&world, script, &["--kill-grace", "300ms"]);
     at_iteration(&world, 1);
@@ -327,7 +327,7 @@ fn cancel_ends_everything_and_says_so_only_then() {
 
 #[test]
 fn cancel_now_leaves_the_agent_no_grace() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "ignore TERM\nappend seen ${ITERATION}\nhang";
     background(&world, script, &["--kill-grace", "5m"]);
     at_iteration(&world, 1);
@@ -349,7 +349,7 @@ fn cancel_now_leaves_the_agent_no_grace() {
 
 #[test]
 fn cancel_works_in_a_pause_and_in_a_gate() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &[]);
     at_iteration(&world, 1);
     verb(&world, &["pause"]).assert_code(0);
@@ -357,7 +357,7 @@ fn cancel_works_in_a_pause_and_in_a_gate() {
     eventually("the pause", SOON, || status(&world)["status"] == "paused");
     says(&world, &["cancel"], "cancelled after 1 iteration");
     world.assert_no_survivors();
-    let world = World::new();
+    let world = World::in_memory();
     background(
         &world,
         "promise",
@@ -385,7 +385,7 @@ fn kill_both(world: &World) {
 
 #[test]
 fn cancelling_a_dead_loop_records_it_and_ends_what_was_left() {
-    let world = World::new();
+    let world = World::in_memory();
     background(
         &world,
         "append seen ${ITERATION}\nspawn-child setsid pids\nhang",
@@ -427,7 +427,7 @@ fn cancelling_a_dead_loop_records_it_and_ends_what_was_left() {
 
 #[test]
 fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
-    let world = World::new();
+    let world = World::in_memory();
     world.write("go-1", "");
     start(&world, PATIENT, &["-m", "1", "--name", "auth"]).assert_code(2);
     says(
@@ -466,7 +466,7 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
 
 #[test]
 fn a_done_loop_takes_no_more_orders() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "promise", &[]).assert_code(0);
     for arguments in [
         &["say", "x"][..],
@@ -498,7 +498,7 @@ fn socket(world: &World) -> PathBuf {
 
 #[test]
 fn a_loop_whose_socket_is_gone_can_still_be_ended() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &["--kill-grace", "1s"]);
     at_iteration(&world, 1);
     // Something else stands in its place, so that it cannot be listened on anew.
@@ -521,7 +521,7 @@ fn a_loop_whose_socket_is_gone_can_still_be_ended() {
 
 #[test]
 fn garbage_on_the_socket_is_an_error_and_not_an_answer() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &[]);
     at_iteration(&world, 1);
     let path = socket(&world);

@@ -26,7 +26,7 @@ fn worked(world: &World) {
 
 #[test]
 fn diff_tells_what_an_iteration_changed_and_nothing_else() {
-    let world = World::new();
+    let world = World::in_memory();
     worked(&world);
     let second = verb(&world, &["diff", "2"]);
     second.assert_code(0);
@@ -63,7 +63,7 @@ fn diff_tells_what_an_iteration_changed_and_nothing_else() {
 
 #[test]
 fn changes_in_a_repository_inside_the_work_tree_are_told_wherever_they_are_not_shown() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     for words in [
         "init --quiet inner",
@@ -112,7 +112,7 @@ fn changes_in_a_repository_inside_the_work_tree_are_told_wherever_they_are_not_s
 
 #[test]
 fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
-    let world = World::new();
+    let world = World::in_memory();
     worked(&world);
     world.write("mine.txt", "not committed anywhere\n");
     let head = world.git(["rev-parse", "HEAD"]);
@@ -168,7 +168,7 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
 
 #[test]
 fn rewind_leaves_the_log_alone_that_the_loop_itself_was_printed_to() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let mut command = start_command(&world, WORK, &["-m", "2", "--name", "told"]);
     let log = File::create(world.path("run.log")).unwrap();
@@ -194,7 +194,7 @@ fn rewind_leaves_the_log_alone_that_the_loop_itself_was_printed_to() {
 /// A loop in a folder of a repository: what a person did elsewhere is none of its business.
 #[test]
 fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.write("service/s.txt", "0\n");
     world.git(["add", "."]);
@@ -239,7 +239,7 @@ fn rewind_of_a_loop_in_a_subfolder_leaves_the_rest_of_the_repository_alone() {
 
 #[test]
 fn rewind_leaves_our_own_files_alone_wherever_they_lie() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = "write a.txt ${ITERATION}";
     start(
@@ -270,7 +270,7 @@ fn rewind_leaves_our_own_files_alone_wherever_they_lie() {
 
 #[test]
 fn rewind_asks_the_person_at_the_terminal() {
-    let world = World::new();
+    let world = World::in_memory();
     worked(&world);
     for (answer, code, left) in [("n\r", 65, "3\n"), ("y\r", 0, "1\n")] {
         let mut pty = Pty::spawn(&world.descartes(["loop", "rewind", "1"]), Size::default());
@@ -283,7 +283,7 @@ fn rewind_asks_the_person_at_the_terminal() {
 
 #[test]
 fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, WORK.split("\n@3").next().unwrap(), &["-m", "2"]).assert_code(2);
     for arguments in [&["diff", "1"][..], &["rewind", "1", "--yes"]] {
         let run = verb(&world, arguments);
@@ -292,7 +292,7 @@ fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
         assert!(run.stderr().contains("hint: "), "{run}");
     }
     assert_eq!(world.read("a.txt"), "2\n");
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = "write a.txt ${ITERATION}\n@2 touch here\nhang";
     start(&world, script, &["--detach", "--name", "auth"]).assert_code(0);
@@ -314,7 +314,7 @@ fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
 
 #[test]
 fn clean_lists_first_and_keeps_what_is_not_over() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print much", &["-m", "1", "--name", "old"]).assert_code(2);
     let dir = loop_dir(&world);
     start(

@@ -14,7 +14,7 @@ const PATIENT: &str =
 
 #[test]
 fn a_loop_is_paused_told_something_and_cancelled() {
-    let world = World::new();
+    let world = World::in_memory();
     background(
         &world,
         PATIENT,
@@ -52,7 +52,7 @@ fn a_loop_is_paused_told_something_and_cancelled() {
 
 #[test]
 fn gates_history_and_old_output_are_a_key_away() {
-    let world = World::new();
+    let world = World::in_memory();
     let gate = "echo the gate says no; exit 3";
     let script = "print words of ${ITERATION}\nerr complaint of ${ITERATION}\npromise";
     start(&world, script, &["-m", "3", "--verify", gate]).assert_code(2);
@@ -88,7 +88,7 @@ fn gates_history_and_old_output_are_a_key_away() {
 
 #[test]
 fn the_terminal_is_given_back_on_signals() {
-    let world = World::new();
+    let world = World::in_memory();
     for (signal, code) in [
         (Signal::SIGTERM, 143),
         (Signal::SIGINT, 130),
@@ -120,7 +120,7 @@ fn the_terminal_is_given_back_on_signals() {
 
 #[test]
 fn trouble_is_a_line_and_the_view_goes_on() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, PATIENT, &["-m", "7"]);
     let mut pty = watch(&world);
     sees(&pty, "iteration 1 of at most 7");
@@ -165,7 +165,7 @@ fn trouble_is_a_line_and_the_view_goes_on() {
 
 #[test]
 fn without_a_terminal_it_says_what_to_type() {
-    let world = World::new();
+    let world = World::in_memory();
     for arguments in [&["watch"][..], &["loop", "watch"][..]] {
         let run = descartes(&world, arguments);
         run.assert_code(64);
@@ -176,7 +176,7 @@ fn without_a_terminal_it_says_what_to_type() {
 
 #[test]
 fn a_pager_shows_the_log_and_the_terminal_comes_back() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "print words of ${ITERATION}\npromise", &[]).assert_code(0);
     let pager = world.program(
         "pager",
@@ -200,7 +200,7 @@ fn a_pager_shows_the_log_and_the_terminal_comes_back() {
 
 #[test]
 fn a_task_loop_shows_its_waves_its_graph_and_what_its_tasks_print() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let tasks = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n\
         1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n3 | Wire up | P | 5 | M\n\n\

@@ -10,7 +10,7 @@ use crate::watch_common::{SOON, background, on_terminal, quits, sees, watch};
 
 #[test]
 fn a_wait_for_the_provider_counts_down_and_a_key_ends_it() {
-    let world = World::new();
+    let world = World::in_memory();
     let result = claude_result("<promise>COMPLETE</promise>");
     world.write("result.jsonl", result + "\n");
     let script = "if-file limited stream result.jsonl\nif-file limited exit 0\ntouch limited\n\
@@ -30,7 +30,7 @@ fn a_wait_for_the_provider_counts_down_and_a_key_ends_it() {
 
 #[test]
 fn a_host_that_does_not_answer_is_said_and_the_view_goes_on() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, "print words of ${ITERATION}\nhang", &["-m", "7"]);
     let mut pty = watch(&world);
     sees(&pty, "iteration 1 of at most 7");
@@ -68,7 +68,7 @@ fn of_tomorrow(line: &str) -> String {
 
 #[test]
 fn a_journal_of_a_newer_version_is_named_and_the_others_are_shown() {
-    let world = World::new();
+    let world = World::in_memory();
     background(&world, "print first\nhang", &["-m", "7"]);
     eventually("a run", SOON, || !events(&world, "run_started").is_empty());
     let journal = loop_dir(&world).join("journal.jsonl");
@@ -89,7 +89,7 @@ fn a_journal_of_a_newer_version_is_named_and_the_others_are_shown() {
 
 #[test]
 fn without_colours_nothing_is_coloured_and_nothing_is_lost() {
-    let world = World::new();
+    let world = World::in_memory();
     start(&world, "promise", &[]).assert_code(0);
     let colours = |pty: &Pty| {
         let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
@@ -143,7 +143,7 @@ fn is_given_back(world: &World, pty: &mut Pty) {
 
 #[test]
 fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
-    let world = World::new();
+    let world = World::in_memory();
     let mut pty = in_a_shell(&world);
     pty.send("\x1a");
     sees(&pty, "Stopped");
@@ -163,7 +163,7 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
 #[test]
 fn a_signal_leaves_the_terminal_as_it_was() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let world = World::new();
+        let world = World::in_memory();
         let mut pty = in_a_shell(&world);
         let view = eventually_some("the view", SOON, || {
             let children = process::descendants(pty.pid());

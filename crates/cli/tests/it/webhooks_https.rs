@@ -100,7 +100,7 @@ fn failures(world: &World, lines: usize) -> String {
 
 #[test]
 fn an_https_webhook_is_told_without_curl_by_a_server_of_a_private_ca() {
-    let world = World::new();
+    let world = World::in_memory();
     world.program(
         "curl",
         "#!/bin/sh\n: > \"$DESCARTES_STATE_DIR/curl-ran\"\nexit 1\n",
@@ -129,7 +129,7 @@ fn an_https_webhook_is_told_without_curl_by_a_server_of_a_private_ca() {
 
 #[test]
 fn a_server_with_a_bad_certificate_hears_nothing_and_the_log_says_why() {
-    let world = World::new();
+    let world = World::in_memory();
     let (ca, unknown) = (Authority::new("ours"), Authority::new("unknown"));
     let mut expired = named("localhost");
     expired.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -164,7 +164,7 @@ fn a_server_with_a_bad_certificate_hears_nothing_and_the_log_says_why() {
 
 #[test]
 fn no_redirect_is_followed_and_a_missing_ca_file_is_named() {
-    let world = World::new();
+    let world = World::in_memory();
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     let place = elsewhere.local_addr().unwrap();
@@ -188,7 +188,7 @@ fn no_redirect_is_followed_and_a_missing_ca_file_is_named() {
     assert_eq!(heard.try_iter().count(), 3);
     assert!(elsewhere.accept().is_err(), "nobody was sent there");
 
-    let world = World::new();
+    let world = World::in_memory();
     run(&world, &[hook], &[("SSL_CERT_FILE", "/nowhere/ca.pem")]);
     let log = failures(&world, 1);
     assert!(
@@ -232,7 +232,7 @@ fn https_goes_by_the_proxy_of_the_environment_unless_the_host_is_exempt() {
     let (proxy, asked) = proxy();
     let proxy = format!("http://{proxy}");
     for (exempt, by_proxy) in [("", true), ("example.com, localhost", false)] {
-        let world = World::new();
+        let world = World::in_memory();
         let ca = ca.file(&world);
         let variables = [
             ("SSL_CERT_FILE", ca.to_str().unwrap()),

@@ -49,7 +49,7 @@ fn showing(id: &str) -> Vec<String> {
 
 #[test]
 fn without_a_token_or_with_a_wrong_one_nothing_is_shown_and_nothing_changed() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, PATIENT, &["--name", "auth"]);
     let served = serve(&world, &[]);
     for path in showing(&id) {
@@ -83,7 +83,7 @@ fn without_a_token_or_with_a_wrong_one_nothing_is_shown_and_nothing_changed() {
 
 #[test]
 fn the_printed_address_works_once_and_leads_to_a_clean_one() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     assert!(
         served
@@ -137,7 +137,7 @@ printf 'Connection: close\r\n\r\n%s' "$5" >&3
 
 #[test]
 fn an_agent_that_reads_the_token_changes_nothing_and_its_user_does() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &["--allow-start"]);
     world.write("asks.sh", ASKS);
     let (_, port) = served.address.split_once(':').unwrap();
@@ -183,7 +183,7 @@ fn an_agent_that_reads_the_token_changes_nothing_and_its_user_does() {
 
 #[test]
 fn tokens_are_private_and_a_file_that_others_read_is_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let file = world.state().join("web-tokens.json");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
@@ -199,7 +199,7 @@ fn tokens_are_private_and_a_file_that_others_read_is_refused() {
 
 #[test]
 fn a_reading_token_and_a_reading_server_change_nothing() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, PATIENT, &[]);
     let served = serve(&world, &[]);
     let reading = serve(&world, &["--read-only"]);
@@ -227,7 +227,7 @@ fn a_reading_token_and_a_reading_server_change_nothing() {
 
 #[test]
 fn other_hosts_and_pages_of_other_sites_are_refused() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, PATIENT, &[]);
     let served = serve(&world, &["--host", "loops.example"]);
     let port = served.address.split(':').nth(1).unwrap().to_owned();
@@ -265,7 +265,7 @@ fn other_hosts_and_pages_of_other_sites_are_refused() {
 
 #[test]
 fn every_answer_forbids_what_a_page_does_not_need() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let asks = [
         Ask::get("/").bearer(&served.full),
@@ -296,7 +296,7 @@ fn every_answer_forbids_what_a_page_does_not_need() {
 
 #[test]
 fn wrong_tokens_wait_longer_and_longer_and_the_right_one_never() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let wrong = || {
         let begun = Instant::now();
@@ -320,7 +320,7 @@ fn wrong_tokens_wait_longer_and_longer_and_the_right_one_never() {
 
 #[test]
 fn new_tokens_sign_everybody_out_and_end_open_streams() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let cookie = served.cookie();
     let mut stream = served.open("/api/v1/events");
@@ -347,7 +347,7 @@ fn new_tokens_sign_everybody_out_and_end_open_streams() {
 
 #[test]
 fn large_bodies_heads_and_clients_that_say_nothing_are_cut_off() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, PATIENT, &[]);
     let served = serve(&world, &[]);
     for length in [70_000, 900_000] {
@@ -374,7 +374,7 @@ fn large_bodies_heads_and_clients_that_say_nothing_are_cut_off() {
 
 #[test]
 fn strangers_with_slow_bodies_lock_nobody_out_and_are_cut_off() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let head = format!(
         "POST /sign-in HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Length: 1000\r\n\
@@ -408,7 +408,7 @@ fn strangers_with_slow_bodies_lock_nobody_out_and_are_cut_off() {
 
 #[test]
 fn wrong_tokens_at_the_same_time_wait_all_of_them() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let wrong = Ask::get("/api/v1/loops").bearer("x");
     for _ in 0..5 {

@@ -15,7 +15,7 @@ fn printed(world: &World, words: &[&str]) -> String {
 
 #[test]
 fn list_status_and_history_are_those_of_the_command_line() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let id = start(
         &world,
@@ -49,7 +49,7 @@ fn list_status_and_history_are_those_of_the_command_line() {
 
 #[test]
 fn metrics_count_loops_iterations_and_gates() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(
         &world,
         "print x",
@@ -81,7 +81,7 @@ fn metrics_count_loops_iterations_and_gates() {
 
 #[test]
 fn a_loop_that_vanishes_while_it_is_looked_at_is_told_of() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "print x", &["-m", "1", "--name", "auth"]);
     until_status(&world, &id, "ended");
     let served = serve(&world, &[]);
@@ -115,7 +115,7 @@ fn a_loop_that_vanishes_while_it_is_looked_at_is_told_of() {
 
 #[test]
 fn no_address_opens_a_file() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "promise", &["--name", "auth"]);
     until_status(&world, &id, "ended");
     world.write("secret.json", "{\"loop_id\": \"s3cret\"}");
@@ -151,7 +151,7 @@ fn no_address_opens_a_file() {
 
 #[test]
 fn every_refusal_has_an_error_and_a_hint_and_is_a_page_for_people() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "promise", &["--name", "auth"]);
     until_status(&world, &id, "ended");
     let twin = start(
@@ -199,7 +199,7 @@ fn every_refusal_has_an_error_and_a_hint_and_is_a_page_for_people() {
 
 #[test]
 fn a_loop_whose_folder_is_moved_away_leaves_the_list_at_once() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "print x", &["-m", "1", "--name", "auth"]);
     until_status(&world, &id, "ended");
     let served = serve(&world, &[]);

@@ -31,7 +31,7 @@ fn a_loop_is_followed_and_steered_from_the_list_to_its_end() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let gate = "echo checked by the gate; test -e never";
     let id = start(
@@ -130,7 +130,7 @@ fn one_page_shows_what_a_loop_does_and_did() {
     let Some(browser) = Browser::start(tall) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     world.program("my-agent", TYPICAL);
     let gate = "echo 'test quoted_string ... FAILED'; echo '2 passed; 1 failed'; exit 1";
@@ -179,7 +179,7 @@ fn a_lost_server_is_said_and_found_again_with_nothing_missed() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print one\nwait-file go\nprint two\nprint three\nwait-file end";
     let id = start(&world, script, &["-m", "1"]);
     let served = serve(&world, &[]);
@@ -210,7 +210,7 @@ fn the_pages_fit_a_phone_and_a_tablet_and_run_nothing_that_a_loop_says() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let nasty = "<img src=x onerror=\"window.nasty=1\"><script>window.nasty=2</script>";
     let script = format!("print {nasty}\nappend notes.txt {nasty}\nerr {nasty}");
@@ -257,7 +257,7 @@ fn a_token_typed_by_hand_signs_in_and_seven_windows_are_live_at_once() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     let flags = |file| ["-m", "1", "--state-file", file];
     let script = "print one\nwait-file go\nprint two\nwait-file end";
     let ids = ["a", "b", "c", "d", "e", "f"].map(|file| start(&world, script, &flags(file)));

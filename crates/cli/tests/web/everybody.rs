@@ -28,7 +28,7 @@ fn every_way_to_steer_is_reached_by_the_keyboard_alone() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print at work ${ITERATION}\nwait-file go-${ITERATION}";
     let id = start(&world, script, &["-m", "9", "--name", "auth"]);
     let served = serve(&world, &["--allow-start"]);
@@ -109,7 +109,7 @@ fn nothing_serious_keeps_anybody_from_reading_a_page_in_the_light_or_dark_or_on_
     let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), axe()) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     let waiting = tasks::started(&world);
     let script = "append notes.txt line ${ITERATION}\nprint I changed it\nerr and warned";
     let flags = [

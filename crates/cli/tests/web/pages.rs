@@ -148,7 +148,7 @@ fn named_by(world: &World, texts: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_nastiest_names_branches_and_gates_never_become_markup() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let ids = named_by(&world, &NASTY);
     assert_eq!(ids.len(), 8);
@@ -184,7 +184,7 @@ fn escaped(text: &str) -> String {
 
 #[test]
 fn the_nastiest_texts_never_become_markup() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     for (at, text) in NASTY.iter().enumerate() {
         world.write(format!("texts/{at}"), format!("{text}\n"));
@@ -259,7 +259,7 @@ fn the_nastiest_texts_never_become_markup() {
 
 #[test]
 fn secrets_are_masked_on_every_page() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let key = format!("sk-ant-{}", "a1B2".repeat(10));
     let script = format!("print my key is {key}\nerr and {key}");
@@ -288,7 +288,7 @@ fn secrets_are_masked_on_every_page() {
 
 #[test]
 fn a_page_tells_how_a_loop_stands_and_what_each_iteration_did() {
-    let world = World::new();
+    let world = World::in_memory();
     world.git_init();
     let script = "append notes.txt line ${ITERATION}\nprint I changed the parser\n@2 promise";
     let id = start(
@@ -356,7 +356,7 @@ fn a_page_tells_how_a_loop_stands_and_what_each_iteration_did() {
 
 #[test]
 fn the_list_is_searched_and_filtered() {
-    let world = World::new();
+    let world = World::in_memory();
     let done = start(
         &world,
         "promise",

@@ -9,7 +9,7 @@ use crate::common::{PATIENT, serve, start};
 
 #[test]
 fn signing_out_ends_the_session_and_no_other_site_signs_anybody_out() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &["--read-only"]);
     let cookie = served.cookie();
     let sign_in = Ask::post("/sign-in", &format!("token={}", served.read));
@@ -60,7 +60,7 @@ fn cookie_of(reply: &Reply) -> String {
 
 #[test]
 fn who_signs_out_at_one_server_is_signed_out_at_all() {
-    let world = World::new();
+    let world = World::in_memory();
     let (one, two) = (serve(&world, &[]), serve(&world, &[]));
     let cookie = one.cookie();
     let (_, value) = cookie.split_once('=').unwrap();

@@ -11,7 +11,7 @@ use descartes_testkit::http::Ask;
 
 #[test]
 fn a_port_in_use_is_named_with_another() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let run = world.run(world.descartes(["serve", "--listen", &served.address]));
     run.assert_code(1);
@@ -26,7 +26,7 @@ fn a_port_in_use_is_named_with_another() {
 
 #[test]
 fn other_machines_need_tls_or_an_explicit_word() {
-    let world = World::new();
+    let world = World::in_memory();
     let run = world.run(world.descartes(["serve", "--listen", "0.0.0.0:0"]));
     run.assert_code(64);
     assert!(
@@ -46,7 +46,7 @@ fn other_machines_need_tls_or_an_explicit_word() {
 
 #[test]
 fn certificates_that_cannot_be_used_are_named() {
-    let world = World::new();
+    let world = World::in_memory();
     let serve = |cert: &str, key: &str| {
         let flags = [
             "serve",
@@ -88,7 +88,7 @@ fn certificates_that_cannot_be_used_are_named() {
 
 #[test]
 fn an_agent_cannot_serve_its_own_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let descartes = descartes_testkit::world::bins::descartes()
         .display()
         .to_string();
@@ -122,7 +122,7 @@ fn ask_tls(address: &str, certificate: &rcgen::Certificate, request: &str) -> St
 
 #[test]
 fn tls_is_spoken_where_a_certificate_is_given() {
-    let world = World::new();
+    let world = World::in_memory();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     world.write("cert.pem", made.cert.pem());
     world.write("key.pem", made.signing_key.serialize_pem());
@@ -151,7 +151,7 @@ fn tls_is_spoken_where_a_certificate_is_given() {
 
 #[test]
 fn it_ends_when_asked_to_and_leaves_its_port() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let mut stream = served.open("/api/v1/events");
     let pid = nix::unistd::Pid::from_raw(i32::try_from(served.pid()).unwrap());
@@ -162,7 +162,7 @@ fn it_ends_when_asked_to_and_leaves_its_port() {
 
 #[test]
 fn what_cannot_be_served_is_said_with_what_can() {
-    let world = World::new();
+    let world = World::in_memory();
     for (flags, told) in [
         (&["--listen", "nowhere"][..], "127.0.0.1:7400"),
         (&["--host", ""], "loops.example.org"),

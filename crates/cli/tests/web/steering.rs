@@ -12,7 +12,7 @@ fn answers(lines: &[Value]) -> Vec<String> {
 
 #[test]
 fn pause_say_limits_go_on_and_cancel_are_accepted_and_take_effect() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "save-prompt prompt-${ITERATION} arg\nprint at work\nwait-file go-${ITERATION}";
     let id = start(&world, script, &["-m", "5", "--name", "auth"]);
     let served = serve(&world, &[]);
@@ -81,7 +81,7 @@ fn pause_say_limits_go_on_and_cancel_are_accepted_and_take_effect() {
 
 #[test]
 fn nothing_but_limits_notes_and_waits_can_be_changed() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, PATIENT, &["--verify", "false"]);
     let served = serve(&world, &[]);
     let before = status(&world, &id)["config"].clone();
@@ -139,7 +139,7 @@ fn nothing_but_limits_notes_and_waits_can_be_changed() {
 
 #[test]
 fn a_loop_that_is_done_takes_no_orders() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "promise", &[]);
     until_status(&world, &id, "ended");
     let served = serve(&world, &[]);

@@ -14,7 +14,7 @@ fn records(served: &Served, id: &str, query: &str) -> Vec<u64> {
 
 #[test]
 fn records_come_from_any_number_on_and_a_client_that_comes_back_misses_none() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "print at work ${ITERATION}\nwait-file go-${ITERATION}";
     let id = start(&world, script, &["-m", "4"]);
     let served = serve(&world, &[]);
@@ -88,7 +88,7 @@ impl Screen {
 
 #[test]
 fn a_page_that_loses_its_stream_goes_on_with_the_next_line() {
-    let world = World::new();
+    let world = World::in_memory();
     let script = "repeat 30 print before\nprint one\nwait-file go\nprint two\nprint three\n\
                   wait-file end\nprint four";
     let id = start(&world, script, &["-m", "1"]);
@@ -119,7 +119,7 @@ fn a_page_that_loses_its_stream_goes_on_with_the_next_line() {
 
 #[test]
 fn the_list_tells_what_changes_and_what_is_new() {
-    let world = World::new();
+    let world = World::in_memory();
     let served = serve(&world, &[]);
     let mut page = served.open("/live");
     let mut api = served.open("/api/v1/events");
@@ -164,7 +164,7 @@ fn the_list_tells_what_changes_and_what_is_new() {
 
 #[test]
 fn a_killed_server_does_nothing_to_a_loop() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = start(&world, "print at work\nwait-file go", &["-m", "1"]);
     let served = serve(&world, &[]);
     let mut streams: Vec<Stream> = (0..20)

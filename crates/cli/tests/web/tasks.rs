@@ -54,7 +54,7 @@ fn tells(served: &Served, id: &str, words: &[&str]) -> bool {
 
 #[test]
 fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
-    let world = World::new();
+    let world = World::in_memory();
     started(&world);
     let served = serve(&world, &[]);
     let lines = [
@@ -75,7 +75,7 @@ fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed_on_any_screen() {
     let Some(browser) = Browser::start(DESKTOP) else {
         return;
     };
-    let world = World::new();
+    let world = World::in_memory();
     let id = started(&world);
     let served = serve(&world, &[]);
     enter(&browser, &served);
@@ -124,7 +124,7 @@ fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed_on_any_screen() {
 
 #[test]
 fn the_page_of_a_task_loop_says_where_its_tasks_print() {
-    let world = World::new();
+    let world = World::in_memory();
     let id = started(&world);
     let served = serve(&world, &[]);
     let words = format!("descartes loop logs --follow {id}");

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use descartes_core::worktree::{Git, PriorAgents, Snapshot, Tree, TreeHash, TreeOptions, Watching};
+use descartes_testkit::world::memory_folder;
 use tempfile::TempDir;
 
 pub const BUDGET: Duration = Duration::from_secs(60);
@@ -20,7 +21,7 @@ impl World {
     /// An empty folder, not in git.
     pub fn plain() -> World {
         let world = World {
-            base: tempfile::tempdir().unwrap(),
+            base: tempfile::tempdir_in(memory_folder()).unwrap(),
         };
         fs::create_dir(world.dir()).unwrap();
         fs::create_dir(world.home()).unwrap();
@@ -156,7 +157,7 @@ impl World {
 
     /// The same, with a list of the files in it.
     pub fn truth_listed(&self) -> (String, String) {
-        let scratch = tempfile::tempdir().unwrap();
+        let scratch = tempfile::tempdir_in(memory_folder()).unwrap();
         let (index, objects) = (scratch.path().join("index"), scratch.path().join("objects"));
         fs::create_dir(&objects).unwrap();
         let users = PathBuf::from(self.git(&["rev-parse", "--git-path", "index"]));

@@ -68,6 +68,15 @@ impl Default for World {
     }
 }
 
+/// Where temporary files lie in memory, if this machine has room for them there.
+pub fn memory_folder() -> PathBuf {
+    let memory = Path::new(MEMORY);
+    match has_room(memory) {
+        true => memory.to_owned(),
+        false => std::env::temp_dir(),
+    }
+}
+
 impl World {
     /// Makes the folders.
     ///
@@ -84,11 +93,7 @@ impl World {
     /// # Panics
     /// When the temporary folder cannot be made.
     pub fn in_memory() -> Self {
-        let memory = Path::new(MEMORY);
-        match has_room(memory) {
-            true => Self::below(memory),
-            false => Self::new(),
-        }
+        Self::below(&memory_folder())
     }
 
     fn below(folder: &Path) -> Self {
