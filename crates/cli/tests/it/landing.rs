@@ -27,6 +27,12 @@ pub fn with_agent(world: &World, script: &str, flags: &[&str]) -> Finished {
     run(world, &[&words[..], flags].concat())
 }
 
+fn set_up_by(world: &World, setup: &str) {
+    let config = world.home().join(".config/descartes/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, format!("worktree_setup = \"{setup}\"\n")).unwrap();
+}
+
 /// Worktrees of ours that are there.
 fn worktrees(world: &World) -> Vec<PathBuf> {
     let listed = world.git(["worktree", "list", "--porcelain"]);
@@ -105,9 +111,7 @@ fn what_is_written_where_a_submodule_is_not_checked_out_is_not_lost() {
         world.git([&file[..], &["submodule", "--quiet", "add", &path, "lib"]].concat());
         world.git(["commit", "-qm", "submodule"]);
         if let Some(setup) = setup {
-            let config = world.home().join(".config/descartes/config.toml");
-            std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-            std::fs::write(config, format!("worktree_setup = \"{setup}\"\n")).unwrap();
+            set_up_by(&world, setup);
         }
         let flags = ["--verify", "true", "--max-iterations-per-task", "2"];
         let run = with_agent(&world, agent, &flags);
@@ -128,24 +132,39 @@ fn what_is_written_where_a_submodule_is_not_checked_out_is_not_lost() {
 /// Neither the rules nor what they hide would be in a commit.
 #[test]
 fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
-    for (agent, code) in [
+    for (agent, setup, code) in [
         // It is told, and takes the file away.
         (
             "[ -e new.txt ] && rm .gitignore || { echo work > new.txt; echo '*' > .gitignore; }",
+            None,
             0,
         ),
         // It goes on, and is blocked; its worktree stays.
-        ("echo work > new.txt; echo '*' > .gitignore", 6),
-        ("echo work > old/new.txt; echo '*' > old/.gitignore", 6),
+        ("echo work > new.txt; echo '*' > .gitignore", None, 6),
+        (
+            "echo work > old/new.txt; echo '*' > old/.gitignore",
+            None,
+            6,
+        ),
         // So do the caches of many tools: no work is beside them.
         (
             "mkdir -p cache; echo x > cache/x; echo '*' > cache/.gitignore; echo work > new.txt",
+            None,
             0,
         ),
         // Nor does a file hide work that hides nothing but itself.
-        ("echo .gitignore > .gitignore; echo work > new.txt", 0),
+        ("echo .gitignore > .gitignore; echo work > new.txt", None, 0),
+        // What the setup makes is nobody's work.
+        (
+            "echo work > new.txt",
+            Some("echo x > old/x; echo '*' > old/.gitignore"),
+            0,
+        ),
     ] {
         let world = tasks(1);
+        if let Some(setup) = setup {
+            set_up_by(&world, setup);
+        }
         world.write("old/file", "x\n");
         world.git(["add", "old"]);
         world.git(["commit", "-qm", "old"]);
@@ -171,9 +190,7 @@ fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
 #[test]
 fn a_setup_that_fails_by_what_a_task_left_is_for_its_agent_to_mend() {
     let world = tasks(1);
-    let config = world.home().join(".config/descartes/config.toml");
-    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-    std::fs::write(config, "worktree_setup = \"test ! -e broken\"\n").unwrap();
+    set_up_by(&world, "test ! -e broken");
     let agent = "[ -e broken ] && rm broken && echo work > new.txt || touch broken";
     let flags = [
         "--verify",

@@ -1,12 +1,10 @@
 //! Ignore files that git ignores: no commit holds them, nor what they hide.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::files::zero_ended;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
-use crate::tasks::git_cache::{IGNORE_FILE, IndexSummary};
 
 /// An ignore file that no commit will hold.
 pub(super) struct SelfIgnored {
@@ -15,23 +13,12 @@ pub(super) struct SelfIgnored {
     pub(super) hides: Vec<PathBuf>,
 }
 
-/// Ignore files beside tracked files that are not tracked themselves. Tools write such files into caches of
-/// their own, where nothing is tracked: those hide nobody's work.
-fn untracked_beside_work(dir: &Path, index: &IndexSummary) -> BTreeSet<PathBuf> {
-    let folders = index.folders.iter().map(PathBuf::as_path);
-    let files = [Path::new("")].into_iter().chain(folders);
-    files
-        .map(|folder| folder.join(IGNORE_FILE))
-        .filter(|file| !index.ignore_files.contains(file))
-        .filter(|file| dir.join(file).symlink_metadata().is_ok())
-        .collect()
-}
-
 impl Trees {
     /// Those in a tree of which everything that git takes is committed.
     pub(super) fn self_ignored(&self, repo: &Repo) -> Done<Vec<SelfIgnored>> {
         let index = repo.index()?;
-        let suspects = untracked_beside_work(&repo.dir, &index);
+        // Tools write such files into caches of their own, where nothing is tracked: those hide nobody's work.
+        let suspects = self.new_ignore_files(repo, &index);
         if suspects.is_empty() {
             return Ok(Vec::new());
         }

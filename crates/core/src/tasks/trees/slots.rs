@@ -296,7 +296,7 @@ impl Trees {
             ));
         }
         if fresh {
-            self.note_files_below_links(&repo)?;
+            self.note_files_of_setup(&repo)?;
         }
         let conflict = match &alone {
             None => self.catch_up(&repo, &merged, work)?,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::files::{write_note, zero_ended};
 use super::self_ignored::SelfIgnored;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
-use crate::tasks::git_cache::Link;
+use crate::tasks::git_cache::{IGNORE_FILE, IndexSummary, Link};
 
 /// Has git read pathspecs from its standard input.
 pub(super) const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
@@ -64,14 +65,23 @@ impl Module {
     }
 }
 
-/// A file below a link.
-struct FileBelow {
+/// A file that no commit holds.
+struct FoundFile {
     path: PathBuf,
     size: u64,
     modified: (i64, i64),
 }
 
-impl FileBelow {
+impl FoundFile {
+    /// A file of the tree in `dir`.
+    fn of(dir: &Path, path: &Path, meta: &Metadata) -> Self {
+        Self {
+            path: path.strip_prefix(dir).unwrap_or(path).to_owned(),
+            size: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+        }
+    }
+
     /// What tells it from another one in its place.
     fn note(&self) -> Vec<u8> {
         let (seconds, nanos) = self.modified;
@@ -81,7 +91,7 @@ impl FileBelow {
 }
 
 /// Everything but folders below a link to a repository that is not there.
-fn files_below(repo: &Repo, link: &Path) -> Vec<FileBelow> {
+fn files_below(repo: &Repo, link: &Path) -> Vec<FoundFile> {
     let is_folder = |path: &Path| {
         let there = path.symlink_metadata();
         there.is_ok_and(|meta| meta.is_dir())
@@ -90,11 +100,6 @@ fn files_below(repo: &Repo, link: &Path) -> Vec<FileBelow> {
     if !is_folder(&top) || top.join(".git").symlink_metadata().is_ok() {
         return Vec::new();
     }
-    let seen = |path: PathBuf, meta: &std::fs::Metadata| FileBelow {
-        path: path.strip_prefix(&repo.dir).unwrap_or(&path).to_owned(),
-        size: meta.len(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-    };
     let (mut found, mut paths) = (Vec::new(), vec![top]);
     while let Some(path) = paths.pop() {
         // What is gone by now is nobody's loss.
@@ -104,11 +109,24 @@ fn files_below(repo: &Repo, link: &Path) -> Vec<FileBelow> {
         match meta.is_dir().then(|| fs_err::read_dir(&path)) {
             Some(Ok(entries)) => paths.extend(entries.flatten().map(|entry| entry.path())),
             // A folder that an agent shut may hold anything, and is no reason to end.
-            Some(Err(_)) | None => found.push(seen(path, &meta)),
+            Some(Err(_)) | None => found.push(FoundFile::of(&repo.dir, &path, &meta)),
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
+}
+
+/// Ignore files beside tracked files that are not tracked themselves.
+fn ignore_files(repo: &Repo, index: &IndexSummary) -> Vec<FoundFile> {
+    let folders = index.folders.iter().map(PathBuf::as_path);
+    let files = [Path::new("")].into_iter().chain(folders);
+    let files = files.map(|folder| folder.join(IGNORE_FILE));
+    let files = files.filter(|file| !index.ignore_files.contains(file));
+    let found = files.filter_map(|file| {
+        let meta = repo.dir.join(&file).symlink_metadata().ok()?;
+        Some(FoundFile::of(&repo.dir, &file, &meta))
+    });
+    found.collect()
 }
 
 /// The first of some files, and how many more there are.
@@ -271,7 +289,7 @@ impl Trees {
     /// Files where the tree has a link to another repository that is not there: git sees none of them. Those
     /// that the setup of the worktree left are no work.
     fn files_below_links(&self, repo: &Repo) -> Done<Vec<(PathBuf, Vec<PathBuf>)>> {
-        let known = self.known_below_links(repo);
+        let known = self.known_files(repo);
         let mut found = Vec::new();
         for link in &repo.index()?.links {
             let mut files = files_below(repo, &link.path);
@@ -284,17 +302,18 @@ impl Trees {
         Ok(found)
     }
 
-    /// Takes down what the setup of a worktree left there.
-    pub(super) fn note_files_below_links(&self, repo: &Repo) -> Done<()> {
-        let mut notes = Vec::new();
-        for link in &repo.index()?.links {
-            let files = files_below(repo, &link.path);
-            notes.extend(
-                files
-                    .iter()
-                    .flat_map(|file| [file.note(), vec![0]].concat()),
-            );
+    /// Takes down what the setup of a worktree left where no commit holds it: below links, and ignore files.
+    pub(super) fn note_files_of_setup(&self, repo: &Repo) -> Done<()> {
+        let index = repo.index()?;
+        let mut files: Vec<FoundFile> = Vec::new();
+        for link in &index.links {
+            files.extend(files_below(repo, &link.path));
         }
+        files.extend(ignore_files(repo, &index));
+        let notes = files
+            .iter()
+            .flat_map(|file| [file.note(), vec![0]].concat());
+        let notes: Vec<u8> = notes.collect();
         match notes.is_empty() {
             true => drop(fs_err::remove_file(self.links_mark_of(repo))),
             false => write_note(&self.links_mark_of(repo), notes)?,
@@ -302,9 +321,19 @@ impl Trees {
         Ok(())
     }
 
-    fn known_below_links(&self, repo: &Repo) -> BTreeSet<Vec<u8>> {
+    fn known_files(&self, repo: &Repo) -> BTreeSet<Vec<u8>> {
         let notes = fs_err::read(self.links_mark_of(repo)).unwrap_or_default();
         notes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Ignore files beside tracked files that are not tracked themselves, without those of the setup.
+    pub(super) fn new_ignore_files(&self, repo: &Repo, index: &IndexSummary) -> BTreeSet<PathBuf> {
+        let mut files = ignore_files(repo, index);
+        if !files.is_empty() {
+            let known = self.known_files(repo);
+            files.retain(|file| !known.contains(&file.note()));
+        }
+        files.into_iter().map(|file| file.path).collect()
     }
 
     fn links_mark_of(&self, repo: &Repo) -> PathBuf {
