@@ -186,6 +186,25 @@ fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
     }
 }
 
+/// Its files are in no commit: a new worktree would be without them, and the agent would do as it is told.
+#[test]
+fn a_task_goes_on_in_the_worktree_that_was_kept_for_it() {
+    for agent in [
+        "[ -e new.txt ] && rm .gitignore || { echo work > new.txt; echo '*' > .gitignore; }",
+        "[ -e app/new.txt ] && rm -rf app/.git && mv app/new.txt . || { git init -q app; echo work > app/new.txt; }",
+    ] {
+        let world = tasks(1);
+        let flags = ["--verify", "true", "--max-iterations-per-task", "1"];
+        let run_once = with_agent(&world, agent, &flags);
+        run_once.assert_code(6);
+        assert_eq!(worktrees(&world).len(), 1, "{run_once}");
+        let again = run(&world, &["loop", "resume", "--retry-blocked"]);
+        again.assert_code(0);
+        assert_eq!(world.read("new.txt"), "work\n", "{again}");
+        assert_eq!(worktrees(&world), [PathBuf::new(); 0], "{again}");
+    }
+}
+
 /// The setup of a new worktree runs over what the task's last attempt committed.
 #[test]
 fn a_setup_that_fails_by_what_a_task_left_is_for_its_agent_to_mend() {

@@ -72,13 +72,49 @@ struct WorkSlot {
 impl Trees {
     /// The tree of a slot: one that is kept for what it holds is not used again.
     pub(super) fn slot_name(&self, slot: u32) -> String {
+        self.first_name(slot, |name| !self.kept_mark(name).exists())
+    }
+
+    /// The first name for a slot's tree that may be taken.
+    fn first_name(&self, slot: u32, may_be_taken: impl Fn(&str) -> bool) -> String {
         let names = (1..).map(|n| match n {
             1 => format!("slot-{slot}"),
             n => format!("slot-{slot}-{n}"),
         });
-        let free = |name: &String| !self.kept_mark(name).exists();
-        let mut names = names.filter(free);
+        let mut names = names.filter(|name| may_be_taken(name));
         names.next().unwrap_or_default()
+    }
+
+    /// A tree that was kept with what an earlier attempt at this work left goes on as the slot's tree. Its agent
+    /// is told of one that lies elsewhere.
+    fn take_up_kept(&self, slot: u32, work: &Work) -> Done<Option<String>> {
+        let branch = format!("refs/heads/{}", self.branch_of(work));
+        let mut elsewhere = Vec::new();
+        for kept in self.kept_trees() {
+            let name = kept.path.file_name().unwrap_or_default().to_string_lossy();
+            let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
+            // Without its branch it is of another run, whose tasks may be others.
+            if last != work.id || self.user.commit_of(&branch)?.is_none() {
+                continue;
+            }
+            let is_it = |other: &str| other == name || !self.kept_mark(other).exists();
+            if self.first_name(slot, is_it) == *name {
+                fs_err::remove_file(self.kept_mark(&name))?;
+                return Ok(None);
+            }
+            elsewhere.push(format!(
+                "{}: {}",
+                kept.path.display(),
+                kept.holds.join("; ")
+            ));
+        }
+        Ok((!elsewhere.is_empty()).then(|| {
+            format!(
+                "---\nKEPT: an earlier attempt at this task left what git cannot transfer, and it is not in \
+                 this worktree but in\n{}\nTake from there what belongs to the work.\n---",
+                elsewhere.join("\n")
+            )
+        }))
     }
 
     /// A worktree of ours; made where it is not there.
@@ -243,6 +279,7 @@ impl Trees {
     }
 
     pub(super) fn ready(&self, slot: u32, work: &Work) -> Done<Ready> {
+        let kept = self.take_up_kept(slot, work)?;
         let WorkSlot {
             name,
             repo,
@@ -309,6 +346,7 @@ impl Trees {
             .map(|message| format!("---\nSTASH: {message}.\n---"));
         let notes: Vec<String> = earlier
             .into_iter()
+            .chain(kept)
             .chain(setup)
             .chain(conflict)
             .chain(stashes)
