@@ -532,6 +532,9 @@ pub struct ConfigChange {
     /// Whether tasks count that others marked while the loop ran; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_marks: Option<bool>,
+    /// What prepares worktrees, where the config says otherwise by now; by `loop resume` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree_setup: Option<String>,
     /// How far agents and gates are confined; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
@@ -614,6 +617,9 @@ impl ConfigChange {
         add_new(&mut config.sandbox.read, &self.sandbox_read);
         if let (Some(trust), Some(tasks)) = (self.trust_marks, &mut config.tasks) {
             tasks.trust_marks = trust;
+        }
+        if let (Some(setup), Some(tasks)) = (&self.worktree_setup, &mut config.tasks) {
+            tasks.worktree_setup = Some(setup.clone());
         }
     }
 

@@ -460,6 +460,10 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
             message: "tasks marked by others can only be accepted by a resume".to_owned(),
             hint: "descartes loop resume --trust-marks".to_owned(),
         }),
+        Command::Set { change } if change.worktree_setup.is_some() => Some(ConfigError {
+            message: "what prepares worktrees can only be changed by a resume".to_owned(),
+            hint: "change worktree_setup in the config, then: descartes loop resume".to_owned(),
+        }),
         Command::Set { change } => {
             let mut config = state.config.clone();
             change.apply_to(&mut config);

@@ -71,6 +71,7 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     };
     // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
     let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx)?;
+    change.worktree_setup = other_setup(&found, &dir, ctx)?;
     let environment = values::resolved(&args.env, &ctx.environment)?;
     let job = Job::Resume {
         state_file: found.state_file,
@@ -238,6 +239,21 @@ pub(super) fn change(args: &ChangeArgs, ctx: &CommandContext) -> Result<ConfigCh
     change.apply_to(&mut any);
     any.check()?;
     Ok(change)
+}
+
+/// The `worktree_setup` of the config, where the loop knows another one: no flag changes it, and one that fails
+/// lets no agent begin.
+fn other_setup(
+    found: &LoopToResume,
+    dir: &Path,
+    ctx: &CommandContext,
+) -> Result<Option<String>, CliError> {
+    let config = config_of(found, ctx, &Known::builtin());
+    let Some(tasks) = config.and_then(|config| config.tasks) else {
+        return Ok(None);
+    };
+    let now = ctx.layers(dir)?.settings.worktree_setup.get();
+    Ok(now.filter(|now| tasks.worktree_setup.as_ref() != Some(now)))
 }
 
 /// Flags about tasks mean nothing to a loop with one prompt.
