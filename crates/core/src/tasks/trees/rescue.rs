@@ -234,6 +234,8 @@ impl Trees {
         let path = self.folder.join(&name);
         let holds = format!("files that cannot be removed: {why}");
         self.keep_tree(&self.tree_at(&path)?, &name, &[holds])?;
+        // The task that it was to be made ready for has left nothing there, and does not take it up.
+        drop(fs_err::remove_file(self.task_mark(&name)));
         self.user.locks.tell(format!(
             "{} is left as it is, and another worktree is used: {why}",
             path.display()
