@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Trial;
+use crate::shell::root;
 
 /// Those of these texts that are found neither in a file of the world, apart from the scripts of
 /// its agents, nor in an object of the project's repository that a ref reaches.
@@ -15,6 +16,21 @@ pub fn lost<'t>(trial: &Trial<'_>, texts: &[&'t str]) -> Vec<&'t str> {
         missing.retain(|text| !holds(&objects, text));
     }
     missing
+}
+
+/// Copies a world in which something was lost to where it can be looked at, and says where.
+pub fn keep_world(trial: &Trial<'_>, name: &str) -> String {
+    let to = root().join("target/measurements/lost").join(name);
+    let copied = std::fs::create_dir_all(&to)
+        .and_then(|()| {
+            let mut copy = std::process::Command::new("cp");
+            copy.arg("-a").arg(trial.world.root()).arg(&to).status()
+        })
+        .is_ok_and(|status| status.success());
+    match copied {
+        true => format!("its world is in {}", to.display()),
+        false => "its world could not be kept".to_owned(),
+    }
 }
 
 fn holds(bytes: &[u8], text: &str) -> bool {

@@ -132,7 +132,10 @@ fn one_world(lab: &Lab, seed: u64, most: u64) -> Result<u64, Trouble> {
         }
         let code = host.code_within(Duration::from_secs(300))?;
         remove_dead_lock(&trial);
-        check(&trial, &written).map_err(|what| format!("after {kills} kills: {what}"))?;
+        check(&trial, &written).map_err(|what| {
+            let kept = kept::keep_world(&trial, &format!("landing-kills-{seed}"));
+            format!("after {kills} kills: {what}; {kept}")
+        })?;
         match code {
             0 | 6 => return Ok(kills),
             137 => {}
