@@ -146,6 +146,12 @@ fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
             None,
             6,
         ),
+        // No rule names the folder, and all that is in it is hidden.
+        (
+            "mkdir -p new; echo work > new/new.txt; printf '.gitignore\\n*.txt\\n' > .gitignore",
+            None,
+            6,
+        ),
         // So do the caches of many tools: no work is beside them.
         (
             "mkdir -p cache; echo x > cache/x; echo '*' > cache/.gitignore; echo work > new.txt",
@@ -177,9 +183,9 @@ fn what_an_ignore_file_hides_that_is_ignored_itself_is_not_lost() {
                 let told = said(&run);
                 assert!(told.contains("is ignored by git itself"), "{run}");
                 let kept = worktrees(&world);
-                let mut kept = kept
-                    .iter()
-                    .flat_map(|tree| ["new.txt", "old/new.txt"].map(|name| tree.join(name)));
+                let mut kept = kept.iter().flat_map(|tree| {
+                    ["new.txt", "old/new.txt", "new/new.txt"].map(|name| tree.join(name))
+                });
                 assert!(kept.any(|file| file.exists()), "{run}");
             }
         }

@@ -328,8 +328,12 @@ impl Repo {
     /// Paths that it lists of those that it reads.
     pub(super) fn paths_of(&self, args: &[&str], stdin: Vec<u8>) -> Asked<Vec<PathBuf>> {
         let call = self.call(Git::read).args(args).stdin(stdin);
-        let listed = call.output(Deadline::after(GIT_TIMEOUT))?;
-        Ok(zero_ended_paths(&listed))
+        let answer = Self::answer(call)?;
+        match answer.code {
+            // It says so as well where it lists none.
+            Some(0 | 1) => Ok(zero_ended_paths(&answer.stdout)),
+            _ => Err(answer.error().into()),
+        }
     }
 
     /// A path that a call prints, whatever bytes it is made of.

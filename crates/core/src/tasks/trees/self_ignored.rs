@@ -9,7 +9,6 @@ use crate::tasks::git::Repo;
 /// An ignore file that no commit will hold.
 pub(super) struct SelfIgnored {
     pub(super) file: PathBuf,
-    /// What it hides, folders as one.
     pub(super) hides: Vec<PathBuf>,
 }
 
@@ -28,7 +27,6 @@ impl Trees {
             "--others",
             "--ignored",
             "--exclude-standard",
-            "--directory",
         ])?;
         if ignored.is_empty() {
             return Ok(Vec::new());
