@@ -225,7 +225,7 @@ fn wrong_values_name_file_line_and_column() {
         ("ümlaut", "user.toml:2:7: key with no value"),
         (
             "verify = [\"a\", 3]",
-            "user.toml:2:10: `verify`: expected a list of strings, found a list",
+            "user.toml:2:10: `verify`: expected a list of strings, found a whole number in it",
         ),
         (
             "permissions = \"root\"",

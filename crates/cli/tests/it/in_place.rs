@@ -150,6 +150,34 @@ fn a_wave_is_committed_on_the_branch_that_the_loop_began_on_and_on_no_other() {
 }
 
 #[test]
+fn the_way_back_from_an_agents_own_branch_works_as_it_is_typed() {
+    let world = project(2);
+    let switch = "git checkout -q -b own; echo two >> base; git add -A; git commit -qm own";
+    let refused = with_agent(&world, &second(switch), &["--in-place", "--verify", "true"]);
+    refused.assert_code(1);
+    let words = said(&refused);
+    let typed = words
+        .lines()
+        .find_map(|line| line.split_once("type first: "));
+    let (_, typed) = typed.expect("the command is named");
+    let mut shell = world.command("sh");
+    shell.args(["-ec", typed]);
+    let typed = world.run(shell);
+    typed.assert_code(0);
+    assert_eq!(world.git(["branch", "--show-current"]), "main", "{typed}");
+    let landed = run(&world, &["loop", "resume"]);
+    landed.assert_code(0);
+    assert_eq!(
+        world.git(["show", "main:base"]),
+        "base\nmore\ntwo",
+        "{landed}"
+    );
+    for task in ["main:work-1", "main:work-2"] {
+        assert_eq!(world.git(["show", task]), "x", "{landed}");
+    }
+}
+
+#[test]
 fn agents_that_commit_in_place_are_fine() {
     let world = project(2);
     let commits = format!("{FIRST}\n{WORK}\ngit add -A; git commit -qm mine-$DESCARTES_TASK_ID");

@@ -27,7 +27,7 @@ pub fn with_agent(world: &World, script: &str, flags: &[&str]) -> Finished {
     run(world, &[&words[..], flags].concat())
 }
 
-fn set_up_by(world: &World, setup: &str) {
+pub fn set_up_by(world: &World, setup: &str) {
     let config = world.home().join(".config/descartes/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(config, format!("worktree_setup = \"{setup}\"\n")).unwrap();
@@ -227,6 +227,32 @@ fn a_task_goes_on_in_the_worktree_that_was_kept_for_it() {
         assert_eq!(world.read("new.txt"), "work\n", "{again}");
         assert!(worktrees(&world).is_empty(), "{again}");
     }
+}
+
+/// Its slot is another's the next time: the prompt says where the files are.
+#[test]
+fn a_task_is_told_of_the_worktree_that_was_kept_in_another_slot() {
+    let world = tasks(3);
+    // The second and third are blocked one after the other in the same slot.
+    let agent = "at=../../..; case $DESCARTES_TASK_ID in\n\
+        1) until [ -e $at/third ]; do sleep 0.05; done; echo one > one.txt;;\n\
+        2) [ -e $at/second ] || { touch $at/second; exit; }; echo two > two.txt;;\n\
+        3) touch $at/third; kept=$(printf '%s\\n' \"$*\" | sed -n 's/^\\(\\/.*\\): the repository app$/\\1/p')\n\
+        if [ -n \"$kept\" ]; then cp \"$kept/app/new.txt\" .\n\
+        else git init -q app; echo work > app/new.txt; fi;;\nesac";
+    let flags = [
+        "--verify",
+        "true",
+        "--parallel",
+        "2",
+        "--max-iterations-per-task",
+        "1",
+    ];
+    with_agent(&world, agent, &flags).assert_code(6);
+    let again = run(&world, &["loop", "resume", "--retry-blocked"]);
+    again.assert_code(0);
+    assert_eq!(world.read("two.txt"), "two\n", "{again}");
+    assert_eq!(world.read("new.txt"), "work\n", "{again}");
 }
 
 /// The setup of a new worktree runs over what the task's last attempt committed.

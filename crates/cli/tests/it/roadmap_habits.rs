@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use descartes_testkit::{World, eventually};
 
+use crate::landing::set_up_by;
 use crate::task_common::{kill_when, left, repository, roadmap, run, said};
 
 fn project(tasks: &str) -> World {
@@ -104,6 +105,48 @@ fn growth_that_fails_is_the_end() {
         said(&ended)
     );
     assert_eq!(world.read("ROADMAP.md").matches("- [").count(), 1);
+}
+
+#[test]
+fn a_proposal_of_an_agent_that_failed_does_not_count() {
+    let world = project("- [ ] **a**: First\n\n## Growth Mode\n1. More\n");
+    let script = "if-file a.txt print TASK_ID: more ;; if-file a.txt print DESCRIPTION: One more\n\
+        if-file a.txt exit 1\nwrite a.txt x";
+    let ended = roadmap(&world, script, &["--growth", "1"]);
+    ended.assert_code(0);
+    let words = "no task was added to the roadmap: the agent that was asked failed: ";
+    assert!(said(&ended).contains(words), "{}", said(&ended));
+    assert_eq!(world.read("ROADMAP.md").matches("- [").count(), 1);
+}
+
+/// The agents may bring it, and the list may be meant for another machine: it is told, and no error.
+#[test]
+fn a_check_whose_program_is_missing_is_told_once() {
+    let world = project(
+        "- [ ] **a**: First\n  - check: no-such-tool --fast\n- [ ] **b**: Second\n  - check: no-such-tool\n- [ ] **c**: Third\n  - check: test -e c.txt\n",
+    );
+    let checked = run(&world, &["roadmap", "check", "ROADMAP.md"]);
+    checked.assert_code(0);
+    let words = "note: the gate `no-such-tool --fast` (from `check:` of task a) runs `no-such-tool`, which is not installed here";
+    assert!(checked.stdout().contains(words), "{checked}");
+    assert_eq!(
+        checked.stdout().matches("not installed").count(),
+        1,
+        "{checked}"
+    );
+}
+
+/// No flag changes it.
+#[test]
+fn a_run_that_goes_on_takes_the_setup_that_the_config_has_now() {
+    let world = project("- [ ] **a**: First\n");
+    let script = "unless-file ../../../ready exit 1\nwrite a.txt x";
+    roadmap(&world, script, &[]).assert_code(6);
+    set_up_by(&world, "touch ../../../ready");
+    let on = roadmap(&world, script, &["--retry-blocked"]);
+    on.assert_code(0);
+    assert!(said(&on).contains("continuing the run"), "{on}");
+    assert_eq!(world.read("a.txt"), "x\n");
 }
 
 #[test]

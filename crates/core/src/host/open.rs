@@ -33,6 +33,7 @@ use super::driver::Driver;
 use super::error::HostError;
 use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
+use super::gate_programs::{missing_programs, program_of};
 use super::handle::{Host, LoopKind};
 use super::leftovers::{sweep_state_file, wait_for_leaving};
 use super::loop_files::{LoopFiles, Warnings};
@@ -265,7 +266,9 @@ fn check_gates(
                 "quote it as you would for `sh -c`",
             ));
         }
-        if let Some(missing) = missing_program(gate, settings, dir) {
+        let program: BTreeSet<&str> = program_of(gate).into_iter().collect();
+        let missing = missing_programs(&program, &settings.environment, dir);
+        if let Some(missing) = missing.first() {
             return Err(HostError::usage(
                 format!("the gate `{gate}` runs `{missing}`, which is not installed"),
                 "install it, or fix the --verify command",
@@ -273,27 +276,6 @@ fn check_gates(
         }
     }
     Ok(())
-}
-
-/// The first word of a plain command, if it names a program that cannot be found. A path is
-/// let pass: the agent may be asked to write it.
-fn missing_program(gate: &str, settings: &HostSettings, dir: &Path) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
-    let word = gate.split_whitespace().next()?;
-    if !word.chars().all(plain) {
-        return None;
-    }
-    let mut probe = std::process::Command::new("sh");
-    probe
-        .args(["-c", "command -v \"$1\" >/dev/null", "sh", word])
-        .current_dir(dir);
-    probe
-        .env_clear()
-        .envs(settings.environment.iter().map(|(k, v)| (k, v)));
-    match probe.status() {
-        Ok(status) if !status.success() => Some(word.to_owned()),
-        _ => None,
-    }
 }
 
 fn check_templates(config: &IterativeLoopConfig) -> Result<(), HostError> {

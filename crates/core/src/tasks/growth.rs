@@ -1,6 +1,7 @@
 //! Growth: when every task of a roadmap is done, an agent is asked for one more, as often as the
 //! person allowed and no more.
 
+use descartes_kernel::event::Verdict;
 use descartes_kernel::sched::{Input, Outcome, Scheduler};
 use descartes_kernel::tasks::{TaskFile, growth_config};
 use descartes_plans::graph::TaskId;
@@ -16,17 +17,28 @@ use crate::host::HostError;
 /// An agent's answer.
 pub(super) struct GrowthAnswer {
     work: Option<Work>,
-    said: String,
+    /// What it said, or why that does not count.
+    said: Result<String, String>,
 }
 
 impl GrowthAnswer {
     /// What the run of its loop came to.
     pub(super) fn of(news: &AttemptNews) -> Self {
         let work = |task: &TaskId| Work::named(task.to_string(), String::new());
-        let said = news.run.as_ref();
+        let summary = news.run.as_ref().map(|run| &run.summary);
+        let said = match summary.and_then(|summary| Some((summary.verdict.as_ref()?, summary))) {
+            Some((verdict, summary)) if verdict.proves() => Ok(summary.output_preview.clone()),
+            Some((Verdict::Failed(why), _)) => {
+                Err(format!("the agent that was asked failed: {why}"))
+            }
+            Some((Verdict::Stopped, _)) | None => {
+                Err("the agent that was asked was stopped before it had answered".to_owned())
+            }
+            Some(_) => Err("the agent that was asked did not end with success".to_owned()),
+        };
         Self {
             work: news.tasks.first().map(work),
-            said: said.map_or_else(String::new, |run| run.summary.output_preview.clone()),
+            said,
         }
     }
 }
@@ -72,7 +84,8 @@ impl Runner<'_> {
     /// Takes the answer: one more task in the file, or a word on why there is none.
     pub(super) fn grown(&mut self, answer: &GrowthAnswer) -> Result<(), HostError> {
         self.grew.extend(answer.work.clone());
-        let added = growth_reply(&answer.said).and_then(|task| {
+        let said = answer.said.as_ref().map_err(Clone::clone);
+        let added = said.and_then(|said| growth_reply(said)).and_then(|task| {
             let id = task.id.clone();
             self.orders.grant(task.id.as_str().into());
             self.source.add(&task).map_err(|error| error.to_string())?;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{
-    Landing, ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WorkBase, other_branch,
+    Landing, ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WayBack, WorkBase,
+    other_branch,
 };
 use descartes_proc::Ending;
 
@@ -104,13 +105,29 @@ impl InPlace {
             return Ok(None);
         };
         let now = checked_out(tree)?;
-        let is_there = target.as_ref().is_some_and(|branch| {
-            let name = format!("refs/heads/{branch}");
-            let asked = self.git.read(&self.dir);
-            let asked = asked.args(["rev-parse", "--verify", "--quiet", &name]);
+        if target == now {
+            return Ok(None);
+        }
+        let way = match &target {
+            Some(branch) => self.way_to(branch),
+            None => WayBack::Checkout,
+        };
+        Ok(other_branch(target.as_deref(), now.as_deref(), way))
+    }
+
+    fn way_to(&self, branch: &str) -> WayBack {
+        let name = format!("refs/heads/{branch}");
+        let works = |args: &[&str]| {
+            let asked = self.git.read(&self.dir).args(args);
             asked.output(Deadline::after(WORK_TREE_TIMEOUT)).is_ok()
-        });
-        Ok(other_branch(target.as_deref(), now.as_deref(), is_there))
+        };
+        if !works(&["rev-parse", "--verify", "--quiet", &name]) {
+            return WayBack::Gone;
+        }
+        match works(&["read-tree", "--dry-run", "-m", "-u", "HEAD", &name]) {
+            true => WayBack::Checkout,
+            false => WayBack::StashFirst,
+        }
     }
 
     /// Proven work that was taken back; it is put back, and that is said.

@@ -1,23 +1,39 @@
 //! On which branch work lands: the one that was checked out when the loop began, and no other.
 
+/// How a checkout gets back to the branch that work should land on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayBack {
+    /// The branch is gone.
+    Gone,
+    Checkout,
+    /// Files that the branch has otherwise are changed, and git would not overwrite them.
+    StashFirst,
+}
+
+impl WayBack {
+    /// The command, for a branch or what stands for it.
+    fn command(self, to: &str) -> String {
+        match self {
+            Self::Gone | Self::Checkout => format!("git checkout {to}"),
+            Self::StashFirst => format!("git stash && git checkout {to}"),
+        }
+    }
+}
+
 /// Why work cannot land in a checkout as it is now. `target` and `now` are the branches that were
 /// and are checked out; none where HEAD is at a commit.
-pub fn other_branch(
-    target: Option<&str>,
-    now: Option<&str>,
-    target_is_there: bool,
-) -> Option<String> {
+pub fn other_branch(target: Option<&str>, now: Option<&str>, way: WayBack) -> Option<String> {
     if target == now {
         return None;
     }
     Some(match target {
-        Some(target) if !target_is_there => format!(
+        Some(target) if way == WayBack::Gone => format!(
             "the branch {target}, on which it should land, is gone; to have it land on what is \
              checked out now, under that name, type first: git checkout -b {}",
             shell_words::quote(target)
         ),
         Some(target) => {
-            let first = format!("type first: git checkout {}", shell_words::quote(target));
+            let first = format!("type first: {}", way.command(&shell_words::quote(target)));
             match now {
                 Some(now) => format!(
                     "a different branch is checked out ({now}) than when the loop began; {first}"
@@ -61,18 +77,50 @@ mod tests {
 
     #[test]
     fn work_lands_on_one_branch() {
-        for (target, now, is_there, expected) in [
-            (Some("main"), Some("main"), true, None),
-            (None, None, false, None),
-            (Some("main"), Some("x"), true, Some("(x) than when")),
-            (Some("main"), Some("x"), true, Some("git checkout main")),
-            (Some("a b"), Some("x"), true, Some("git checkout 'a b'")),
-            (Some("main"), None, true, Some("no branch is checked out")),
-            (Some("main"), Some("x"), false, Some("is gone")),
-            (Some("a b"), None, false, Some("git checkout -b 'a b'")),
-            (None, Some("x"), false, Some("git checkout --detach")),
+        let quoted = "git checkout 'a b'";
+        for (target, now, way, expected) in [
+            (Some("main"), Some("main"), WayBack::Checkout, None),
+            (None, None, WayBack::Gone, None),
+            (
+                Some("main"),
+                Some("x"),
+                WayBack::Checkout,
+                Some("(x) than when"),
+            ),
+            (
+                Some("main"),
+                Some("x"),
+                WayBack::Checkout,
+                Some("first: git checkout main"),
+            ),
+            (Some("a b"), Some("x"), WayBack::Checkout, Some(quoted)),
+            (
+                Some("main"),
+                None,
+                WayBack::Checkout,
+                Some("no branch is checked out"),
+            ),
+            (Some("main"), Some("x"), WayBack::Gone, Some("is gone")),
+            (
+                Some("a b"),
+                None,
+                WayBack::Gone,
+                Some("git checkout -b 'a b'"),
+            ),
+            (
+                None,
+                Some("x"),
+                WayBack::Gone,
+                Some("git checkout --detach"),
+            ),
+            (
+                Some("main"),
+                Some("x"),
+                WayBack::StashFirst,
+                Some("first: git stash && git checkout main"),
+            ),
         ] {
-            let said = other_branch(target, now, is_there);
+            let said = other_branch(target, now, way);
             match expected {
                 None => assert_eq!(said, None),
                 Some(part) => assert!(

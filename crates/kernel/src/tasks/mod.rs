@@ -31,7 +31,7 @@ pub use git_words::{
     commit_reason, git_reason, is_disk_full, overwritten, remote_reason, stash_branch, telling_line,
 };
 pub use keeper_call::{Hurry, KeeperCall};
-pub use landing_branch::{other_branch, was_renamed_from};
+pub use landing_branch::{WayBack, other_branch, was_renamed_from};
 pub use mend_landing::{CommitEntry, HalfLandedFile, LeftFile, MendLanding};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};

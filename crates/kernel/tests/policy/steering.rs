@@ -399,3 +399,28 @@ fn set_changes_a_running_loop() {
     assert_eq!(sim.end(|_| turn(facts())), Reason::MaxIterationsReached);
     assert_eq!(sim.state.iterations, 5);
 }
+
+#[test]
+fn what_a_resume_alone_may_change_is_refused_to_a_running_loop() {
+    let sim = Sim::new(config());
+    for (change, hint) in [
+        (
+            ConfigChange {
+                trust_marks: Some(true),
+                ..Default::default()
+            },
+            "descartes loop resume --trust-marks",
+        ),
+        (
+            ConfigChange {
+                worktree_setup: Some("make ready".to_owned()),
+                ..Default::default()
+            },
+            "change worktree_setup in the config, then: descartes loop resume",
+        ),
+    ] {
+        let change = Box::new(change);
+        let refused = refusal(&sim.state, &Command::Set { change });
+        assert_eq!(refused.map(|why| why.hint).as_deref(), Some(hint));
+    }
+}

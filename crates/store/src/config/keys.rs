@@ -153,6 +153,10 @@ impl Kind {
                 Ok(value)
             }
             (Self::Texts, Value::Array(list)) if list.iter().all(Value::is_str) => Ok(value),
+            (Self::Texts | Self::Hooks, Value::Array(list)) => {
+                let other = list.iter().find(|item| !item.is_str());
+                Err(wrong(other.unwrap_or(&value)) + " in it")
+            }
             (Self::Tables, Value::Table(_)) => Ok(value),
             _ => Err(wrong(&value)),
         }

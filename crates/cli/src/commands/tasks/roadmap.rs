@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use descartes_core::host::wait_for_leaving;
-use descartes_kernel::config::ConfigChange;
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::IterativeLoopState;
-use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
+use descartes_kernel::tasks::{RoadmapDefaults, TaskFile, TasksConfig};
 use descartes_plans::roadmap;
 use descartes_store::config::IterationLimit;
 use descartes_store::lock::holder_of;
@@ -137,6 +137,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
                 loop_id: None,
                 change: Box::new(ConfigChange {
                     trust_marks: trust.then_some(true),
+                    worktree_setup: other_setup(&loaded.state.config, start.config.tasks),
                     ..changes(&args)
                 }),
                 retry_blocked,
@@ -239,6 +240,12 @@ fn refuse_flags(args: &RoadmapRunArgs, found: &TaskFile) -> Result<(), CliError>
 fn default_promise(dir: &Path, ctx: &CommandContext) -> Result<String, CliError> {
     let promise = ctx.layers(dir)?.settings.completion_promise.value;
     Ok(promise.unwrap_or_else(|| RoadmapDefaults::default().promise))
+}
+
+/// The `worktree_setup` of the config, where the run knows another one.
+fn other_setup(known: &IterativeLoopConfig, now: Option<Box<TasksConfig>>) -> Option<String> {
+    let known = known.tasks.as_ref()?.worktree_setup.as_ref();
+    now?.worktree_setup.filter(|now| known != Some(now))
 }
 
 /// What the flags change in a run that is taken up.

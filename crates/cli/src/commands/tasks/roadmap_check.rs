@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use descartes_core::host::HostError;
+use descartes_core::host::{HostError, missing_programs, program_of};
 use descartes_core::tasks::lists::{
     QuestionLine, SpecDocument, documents, find, open_checklists, read_list, read_tracker,
 };
@@ -46,7 +46,7 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
             .unwrap_or(found.path())
             .to_owned(),
     };
-    let checked = match found {
+    let mut checked = match found {
         TaskFile::List {
             path,
             format,
@@ -92,6 +92,8 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
             Checked::of_roadmap(&roadmap::parse(&text))
         }
     };
+    let programs = checked.missing_programs(ctx);
+    checked.findings.extend(programs);
     let bad = checked
         .findings
         .iter()
@@ -272,6 +274,29 @@ impl Checked {
             gates,
             findings: list.check(options),
         }
+    }
+
+    /// Programs that gates begin with and that are not there: a note, since agents may bring them, and the list
+    /// may be meant for another machine.
+    fn missing_programs(&self, ctx: &CommandContext) -> Vec<Finding> {
+        let gates = self
+            .gates
+            .iter()
+            .filter_map(|(gate, from)| Some((program_of(gate)?, gate, from)));
+        let gates: Vec<_> = gates.collect();
+        let programs = gates.iter().map(|(program, ..)| *program).collect();
+        let mut missing = missing_programs(&programs, ctx.environment.variables(), &ctx.here);
+        let mut findings = Vec::new();
+        for (program, gate, from) in gates {
+            // Said once.
+            if missing.remove(program) {
+                let message = format!(
+                    "the gate `{gate}` (from {from}) runs `{program}`, which is not installed here"
+                );
+                findings.push(Finding::note(Place::FILE, message));
+            }
+        }
+        findings
     }
 
     fn waves(&self) -> Vec<Vec<String>> {

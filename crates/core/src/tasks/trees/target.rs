@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use descartes_kernel::tasks::{WorkBase, other_branch, was_renamed_from};
+use descartes_kernel::tasks::{WayBack, WorkBase, other_branch, was_renamed_from};
 
 use super::integration::Theirs;
 use super::{Done, Trees};
@@ -164,8 +164,11 @@ impl Trees {
     pub(super) fn not_here(&self) -> Done<Option<String>> {
         self.follow_rename()?;
         let (target, now) = (self.landing_branch(), self.user.branch()?);
-        let is_there = self.target_commit()?.is_some();
-        Ok(other_branch(target.as_deref(), now.as_deref(), is_there))
+        let way = match self.target_commit()? {
+            Some(_) => WayBack::Checkout,
+            None => WayBack::Gone,
+        };
+        Ok(other_branch(target.as_deref(), now.as_deref(), way))
     }
 
     /// The commit that the work is built on, where the user's branch does not hold it any more.

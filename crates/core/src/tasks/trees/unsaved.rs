@@ -14,6 +14,7 @@ use super::self_ignored::SelfIgnored;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::git_cache::{IGNORE_FILE, IndexSummary, Link};
+use crate::tasks::git_error::GitErrorKind;
 
 /// Has git read pathspecs from its standard input.
 pub(super) const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
@@ -181,7 +182,7 @@ impl Trees {
 
     /// Repositories inside the tree that are no submodules.
     pub(super) fn nested(&self, repo: &Repo, untracked: &[PathBuf]) -> Done<BTreeSet<PathBuf>> {
-        let modules = submodules(repo);
+        let modules = submodules(repo)?;
         let is_module = |path: &Path| modules.iter().any(|(_, module)| module == path);
         let mut nested: BTreeSet<PathBuf> = untracked
             .iter()
@@ -200,7 +201,7 @@ impl Trees {
     /// Takes links to repositories out of the index that are no submodules and were not there when
     /// the work began: their files are no part of a commit, and git adds none below a link.
     pub(super) fn drop_bare_links(&self, repo: &Repo) -> Done<()> {
-        let modules = submodules(repo);
+        let modules = submodules(repo)?;
         let mut links = repo.index()?.links.clone();
         links.retain(|link| !modules.iter().any(|(_, module)| *module == link.path));
         if links.is_empty() {
@@ -352,7 +353,7 @@ impl Trees {
         let mut found = Vec::new();
         let mut levels = vec![(repo.clone(), base.map(str::to_owned), users, PathBuf::new())];
         while let Some((repo, base, users, above)) = levels.pop() {
-            let modules = submodules(&repo);
+            let modules = submodules(&repo)?;
             if modules.is_empty() {
                 continue;
             }
@@ -518,8 +519,9 @@ fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// Names and paths of the submodules that the tree itself knows.
-fn submodules(repo: &Repo) -> Vec<(String, PathBuf)> {
+/// Names and paths of the submodules that the tree itself knows. Where git could not be asked, nobody may take
+/// that for none: what they hold would be removed with the tree.
+fn submodules(repo: &Repo) -> Done<Vec<(String, PathBuf)>> {
     let args = [
         "config",
         "--file",
@@ -528,15 +530,19 @@ fn submodules(repo: &Repo) -> Vec<(String, PathBuf)> {
         r"^submodule\..*\.path$",
     ];
     if !repo.dir.join(".gitmodules").is_file() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let listed = repo.ask(&args).unwrap_or_default();
+    let listed = match repo.ask(&args) {
+        // It names none, or is broken: repositories there count as nested then.
+        Err(error) if error.kind() == GitErrorKind::Failed => String::new(),
+        listed => listed?,
+    };
     let entry = |line: &str| {
         let (key, path) = line.split_once(' ')?;
         let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
         Some((name.to_owned(), PathBuf::from(path)))
     };
-    listed.lines().filter_map(entry).collect()
+    Ok(listed.lines().filter_map(entry).collect())
 }
 
 /// Links to other repositories among the entries of a commit.
