@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::panic;
-use std::sync::{Arc, Mutex};
 
 use descartes_client::ClientError;
 use descartes_kernel::outcome::exit;
@@ -154,17 +153,29 @@ impl WindowStart {
     }
 }
 
-/// iced gives up by panicking where the display refuses; that becomes a line, too.
-fn open(start: WindowStart, desk: Desk) -> Result<(), Failure> {
-    let told = Arc::new(Mutex::new(None));
-    let heard = told.clone();
-    panic::set_hook(Box::new(move |info| {
+/// iced gives up by panicking where the display refuses; that becomes a line, too. A release does not unwind,
+/// so the hook is the last that runs.
+fn end_with_words_on_panic() {
+    panic::set_hook(Box::new(|info| {
         let words = info.payload_as_str().unwrap_or("unknown reason");
-        let line = words.lines().next().unwrap_or_default().to_owned();
-        if let Ok(mut first) = heard.lock() {
-            first.get_or_insert(line);
-        }
+        let (code, message) = not_shown(words.lines().next().unwrap_or_default());
+        let _ = writeln!(std::io::stderr(), "error: {message}");
+        #[expect(
+            clippy::exit,
+            reason = "the process is about to end anyway, without the right code"
+        )]
+        std::process::exit(code);
     }));
+}
+
+fn not_shown(why: &str) -> Failure {
+    let hint = "loops run on without it; in a terminal: descartes watch";
+    let message = format!("the window cannot be shown: {why}\nhint: {hint}");
+    (exit::ERROR, message)
+}
+
+fn open(start: WindowStart, desk: Desk) -> Result<(), Failure> {
+    end_with_words_on_panic();
     let boot = move || {
         let app = App::new(start.model(), desk.clone());
         let shown = app.sent_off();
@@ -185,19 +196,9 @@ fn open(start: WindowStart, desk: Desk) -> Result<(), Failure> {
     for font in font::ALL {
         application = application.font(font);
     }
-    let ended = panic::catch_unwind(panic::AssertUnwindSafe(|| application.run()));
+    let ended = application.run();
     drop(panic::take_hook());
-    let message = match ended {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => {
-            let told = told.lock().ok().and_then(|mut told| told.take());
-            told.unwrap_or_else(|| "unknown reason".to_owned())
-        }
-    };
-    let hint = "loops run on without it; in a terminal: descartes watch";
-    let message = format!("the window cannot be shown: {message}\nhint: {hint}");
-    Err((exit::ERROR, message))
+    ended.map_err(|error| not_shown(&error.to_string()))
 }
 
 /// Why no window can be opened, and what to do about it.
