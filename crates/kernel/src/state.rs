@@ -386,6 +386,15 @@ impl LoopState {
         known.collect()
     }
 
+    /// Whether agents on other machines may be at work for it, of whose end it has not heard.
+    pub fn has_open_offers(&self) -> bool {
+        let config = self.config.tasks.as_ref();
+        let has_workers = config.is_some_and(|tasks| tasks.workers.is_some());
+        let is_done = matches!(&self.phase, Phase::Finished { reason, .. } if reason.is_success());
+        let tasks = self.tasks.as_ref();
+        has_workers && !is_done && tasks.is_some_and(|tasks| tasks.open_offers().next().is_some())
+    }
+
     /// In which sandbox its runs are, for people: as it was found to work, else as it was asked for.
     pub fn sandbox_label(&self) -> String {
         let sandbox = match &self.sandbox {

@@ -284,12 +284,17 @@ fn deliver(found: LoopHandle, command: &Command) -> Result<Outcome, RequestFailu
         return told("unchanged", words.to_owned());
     }
     match found.send_within(command, ANSWER)? {
-        Sent::Recorded(recorded) if recorded.records.is_empty() => {
-            told("unchanged", "the loop had already ended".to_owned())
-        }
-        Sent::Recorded(_) => {
-            let words = answers::recorded(command);
-            told("recorded", format!("{words}; the loop is not running"))
+        Sent::Recorded(recorded) => {
+            let (answer, words) = match recorded.records.is_empty() {
+                true => ("unchanged", "the loop had already ended".to_owned()),
+                false => {
+                    let words = answers::recorded(command);
+                    ("recorded", format!("{words}; the loop is not running"))
+                }
+            };
+            let remote = recorded.remote_agents();
+            let words = [Some(words), remote].into_iter().flatten();
+            told(answer, words.collect::<Vec<_>>().join("; "))
         }
         Sent::Signalled { pid } => told("signalled", format!("sent SIGTERM to process {pid}")),
         Sent::Live(ticket) => Ok(Outcome::Taken(Box::new((found, before, ticket)))),

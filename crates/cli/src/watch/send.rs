@@ -65,7 +65,10 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
                 }
             }
         }
-        Sent::Recorded(_) => format!("{name} is not running: recorded for its next resume"),
+        Sent::Recorded(recorded) => match recorded.remote_agents() {
+            Some(remote) => format!("{name} is not running: recorded; {remote}"),
+            None => format!("{name} is not running: recorded for its next resume"),
+        },
         Sent::Signalled { pid } => format!("{name}: process {pid} was asked to end"),
     })
 }

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::workers::{LONG, Machines, WorkingMachines};
+use crate::workers::{LONG, Machines, WorkingMachines, waits_for};
 
 /// The folder of the task loop.
 fn folder(machines: &Machines, id: &str) -> PathBuf {
@@ -179,4 +179,104 @@ fn what_a_person_took_out_while_the_coordinator_was_away_is_ended() {
         .typed(&["loop", "cancel", parent, "--now"])
         .assert_code(0);
     eventually("nothing is kept", LONG, || results(&machines) == 0);
+}
+
+/// Whether an agent is there, on whichever machine.
+fn is_agent_there(machines: &Machines) -> bool {
+    let root = machines.world.root().to_str().unwrap();
+    let mark = format!("SCRIPTED_AGENT_FILE={root}");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let environments = processes.filter_map(|one| std::fs::read(one.path().join("environ")).ok());
+    let mut environments = environments.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    environments.any(|environment| environment.contains(&mark))
+}
+
+#[test]
+fn who_cancels_a_loop_whose_coordinator_died_stops_its_agents_elsewhere() {
+    let Some(working) = Machines::at_work("a cancelled loop without a host", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        go,
+        child,
+        ..
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    assert!(is_agent_there(&machines));
+    let cancelled = machines.typed(&["loop", "cancel", parent]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(told.contains("recorded as cancelled"), "{told}");
+    let stopped = "w1 stopped at task 1 and handed in its work";
+    assert!(told.contains(stopped), "{told}");
+    assert!(!is_agent_there(&machines));
+    let again = machines.typed(&["loop", "cancel", parent]);
+    assert!(
+        again.stdout().contains("nothing to cancel"),
+        "{}",
+        again.stdout()
+    );
+    // It goes on where it was.
+    std::fs::write(&go, "").unwrap();
+    machines.typed(&["loop", "resume", parent]).assert_code(0);
+}
+
+#[test]
+fn who_cancels_while_the_engine_is_away_is_told_who_is_still_at_work() {
+    let Some(working) = Machines::at_work("a cancel without an engine", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        address,
+        child,
+        ..
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    machines.engine(&["stop"]).assert_code(0);
+    let cancelled = machines.typed(&["loop", "cancel", parent, "--now"]);
+    cancelled.assert_code(1);
+    let told = cancelled.stderr();
+    assert!(
+        told.contains("cannot be told to stop (task 1 at w1"),
+        "{told}"
+    );
+    let hint = format!("descartes loop cancel {parent}");
+    assert!(told.contains(&hint), "{told}");
+    machines
+        .engine(&["start", "--listen", &address])
+        .assert_code(0);
+    let again = machines.typed(&["loop", "cancel", parent]);
+    again.assert_code(0);
+    let told = again.stdout();
+    assert!(told.contains("w1 stopped at task 1"), "{told}");
+    assert!(!is_agent_there(&machines));
+}
+
+#[test]
+fn who_starts_over_after_the_coordinator_died_has_no_agent_of_before_at_work() {
+    let Some(working) = Machines::at_work("a loop that is started over", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        address,
+        go,
+        child,
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    std::fs::remove_file(&go).unwrap_or_default();
+    let url = format!("nats://{address}");
+    let agent = machines.world.agent(&waits_for(&go));
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+    let more = ["--verify", "ls", "--detach", "--force", "--command", &agent];
+    let started = machines.typed(&[&words[..], &more].concat());
+    started.assert_code(0);
+    let told = started.stderr();
+    assert!(told.contains("w1 stopped at task 1"), "{told}");
+    assert_eq!(said(&machines, "1", ": handed in"), 1);
+    std::fs::write(&go, "").unwrap();
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Phase};
 use descartes_store::debug_log::variant;
 use descartes_store::host::{self, HostInfo};
 use descartes_store::journal::last_records;
@@ -57,6 +57,19 @@ pub struct Recorded {
     pub state: LoopState,
     /// What was found and mended on the way, to be said aloud.
     pub notices: Vec<String>,
+}
+
+impl Recorded {
+    /// Of a loop that is over: who of its agents on other machines has to be stopped yet, and how.
+    pub fn remote_agents(&self) -> Option<String> {
+        let is_over = matches!(self.state.phase, Phase::Finished { .. });
+        (is_over && self.state.has_open_offers()).then(|| {
+            format!(
+                "its agents on other machines may still be at work: stop them with `descartes loop cancel {}`",
+                self.state.loop_id
+            )
+        })
+    }
 }
 
 impl LoopHandle {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::start_over::{StartOver, start_over};
-use descartes_kernel::state::{IterativeLoopState, Kept};
+use descartes_kernel::state::{IterativeLoopState, Kept, LoopState};
 use descartes_kernel::transition::Fold;
 use descartes_store::journal::JournalReader;
 use descartes_store::lock::holder_of;
@@ -132,15 +132,23 @@ fn as_it_was(settings: &HostSettings, path: &Path, loaded: Loaded) -> IterativeL
 }
 
 fn folded(settings: &HostSettings, id: &str) -> Option<IterativeLoopState> {
+    Some(state_of(settings, id)?.project(&Kept::default()))
+}
+
+fn state_of(settings: &HostSettings, id: &str) -> Option<LoopState> {
     let dir = settings.root.loop_dir(id).ok()?;
     let mut fold = Fold::default();
     let mut journal = JournalReader::open(&dir.journal()).ok()?;
     journal.for_each_new(|record| fold.push(&record)).ok()?;
-    let state = fold.finish().ok()??;
-    Some(state.project(&Kept::default()))
+    fold.finish().ok()?
 }
 
 impl Former {
+    /// Its state, as far as it has a journal here.
+    pub(super) fn state(&self, settings: &HostSettings) -> Option<LoopState> {
+        state_of(settings, self.loop_id.as_deref()?)
+    }
+
     /// Moves its file aside, and says so with the way back.
     pub(super) fn make_room(
         &self,

@@ -178,6 +178,9 @@ pub(crate) fn create_within(
     })?;
     if let Some(former) = former {
         notices.push(former.make_room(&mut state_file, now)?);
+        if let (Some(tasks), Some(former)) = (&tasks, former.state(&settings)) {
+            notices.extend(tasks.stop_former(&former, &settings));
+        }
     }
     register(
         &settings,

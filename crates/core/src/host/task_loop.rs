@@ -6,6 +6,7 @@ use std::path::Path;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched;
+use descartes_kernel::state::LoopState;
 use descartes_plans::lists::KnownTask;
 
 use super::driver::Driver;
@@ -17,6 +18,10 @@ use super::settings::HostSettings;
 pub(crate) trait TaskLoop: Send {
     /// Runs them until nothing more can be done, or until told to stop.
     fn run(self: Box<Self>, d: &mut Driver) -> Result<HostEnd, HostError>;
+
+    /// Stops agents on other machines that are still at work for the loop whose place this one takes; gives
+    /// what people should know.
+    fn stop_former(&self, former: &LoopState, settings: &HostSettings) -> Vec<String>;
 }
 
 /// Whether blocked tasks are tried again when a loop is taken up.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use descartes_kernel::budget;
-use descartes_kernel::control::Command;
+use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::event::StopBy;
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{Effect, Input, Scheduler};
-use descartes_kernel::state::Pause;
+use descartes_kernel::state::{LoopState, Pause};
 use descartes_kernel::step::{self, EndRun};
 use descartes_kernel::tasks::{EarlyEnd, Hurry, Landing, ProvenTree, shown_wait};
 use descartes_plans::graph::{TaskId, TaskStatus};
@@ -21,7 +21,7 @@ use tracing::{debug, info};
 use super::asking::{SourceAccess, Write};
 use super::event::TaskEvent;
 use super::executor::{Executor, Threads};
-use super::fleet::Fleet;
+use super::fleet::{Fleet, stop_remote_agents};
 use super::launch;
 use super::locks::{Locks, Wake};
 use super::orders::Orders;
@@ -33,7 +33,7 @@ use super::watch::FileWatch;
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
 use crate::host::task_loop::TaskLoop;
-use crate::host::{HostEnd, HostError, Retry};
+use crate::host::{HostEnd, HostError, HostSettings, Retry};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
 const CLOCK_CHECK: Duration = Duration::from_secs(15);
@@ -51,6 +51,18 @@ impl TaskLoop for Prepared {
             runner.wait_for_all();
         }
         end
+    }
+
+    fn stop_former(&self, former: &LoopState, settings: &HostSettings) -> Vec<String> {
+        let Some(connect) = &settings.engines else {
+            return Vec::new();
+        };
+        let work = stop_remote_agents(former, connect, Grace::Ask);
+        let id = &former.loop_id;
+        let untold = work.untold().map(|untold| {
+            format!("{untold}; once the engine answers again: descartes loop cancel {id}")
+        });
+        work.stopped().into_iter().chain(untold).collect()
     }
 }
 

@@ -29,10 +29,12 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
     let sent = handle.send_within(command, ANSWER);
     let mut ticket = match sent.map_err(|error| words(&error))? {
         Sent::Live(ticket) => ticket,
-        Sent::Recorded(_) => {
-            return Ok(
-                "recorded: takes effect at the next resume (the loop is not running)".into(),
-            );
+        Sent::Recorded(recorded) => {
+            let remote = recorded.remote_agents();
+            let remote = remote.map(|remote| format!("recorded; {remote}"));
+            return Ok(remote.unwrap_or_else(|| {
+                "recorded: takes effect at the next resume (the loop is not running)".into()
+            }));
         }
         Sent::Signalled { pid } => return Ok(format!("process {pid} was asked to end")),
     };

@@ -12,6 +12,7 @@ mod lease;
 mod login;
 mod mirror;
 mod offer;
+mod refusals;
 mod remote_health;
 mod watch;
 mod worker_end;
@@ -24,7 +25,11 @@ pub use git_remote::{
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
 pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
-pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
+pub use offer::{
+    EndedOffer, FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, ended_offer, left_offer,
+    offer_step,
+};
+pub use refusals::OfferRefusals;
 pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};
 pub use worker_end::{EndOrder, WorkerEnd};

@@ -95,6 +95,34 @@ pub fn left_offer(stored: ClaimState) -> LeftOffer {
     }
 }
 
+/// What is done about an offer of a task loop that a person ended while it had no coordinator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedOffer {
+    /// Nobody is at work on it; a result waits for whoever resumes the loop.
+    AtRest,
+    /// Its holder is asked to stop, and hands in what it has.
+    AskHolder,
+    /// It is taken back, so that nobody begins it or goes on with it.
+    Close { forced: bool },
+}
+
+/// Decides that from what is stored about it.
+pub fn ended_offer(stored: ClaimState) -> EndedOffer {
+    match stored {
+        ClaimState::Done
+        | ClaimState::Accepted
+        | ClaimState::Closed
+        | ClaimState::ForceClosed => EndedOffer::AtRest,
+        ClaimState::Held => EndedOffer::AskHolder,
+        ClaimState::Nothing
+        | ClaimState::Lapsed
+        | ClaimState::Offered
+        | ClaimState::Recalled => EndedOffer::Close {
+            forced: is_at_work(stored),
+        },
+    }
+}
+
 /// Whether an agent may be at work where this is stored.
 pub(super) fn is_at_work(stored: ClaimState) -> bool {
     match stored {
@@ -173,6 +201,26 @@ mod tests {
             (Nothing, close(true)),
         ] {
             assert_eq!(left_offer(stored), left, "{stored:?}");
+        }
+    }
+
+    #[test]
+    fn who_ends_a_loop_stops_its_agents_and_keeps_their_results() {
+        let close = |forced| EndedOffer::Close { forced };
+        for (stored, then) in [
+            // Whoever resumes the loop takes it in.
+            (Done, EndedOffer::AtRest),
+            (Accepted, EndedOffer::AtRest),
+            (Closed, EndedOffer::AtRest),
+            (ForceClosed, EndedOffer::AtRest),
+            (Held, EndedOffer::AskHolder),
+            (Offered, close(false)),
+            // Its agent stands still, and would go on if its worker took it again.
+            (Lapsed, close(false)),
+            (Recalled, close(true)),
+            (Nothing, close(true)),
+        ] {
+            assert_eq!(ended_offer(stored), then, "{stored:?}");
         }
     }
 }

@@ -384,6 +384,13 @@ impl TasksState {
         offer.is_some_and(|offer| self.results.get(work) == Some(&offer.epoch))
     }
 
+    /// Offers to workers on other machines of which no result is written down: agents may be at work on them
+    /// even where this loop has no host.
+    pub fn open_offers(&self) -> impl Iterator<Item = (&TaskId, &KnownOffer)> {
+        let offers = self.offers.iter();
+        offers.filter(|(work, _)| !self.has_result(work))
+    }
+
     /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not
     /// as they were.
     pub fn plan(

@@ -13,6 +13,7 @@ use descartes_text::units::{plural, show_duration};
 use descartes_views::view::Life;
 use serde_json::json;
 
+use super::remote_agents;
 use super::which::find;
 use crate::args::loops::CancelArgs;
 use crate::error::CliError;
@@ -30,6 +31,9 @@ const LAST_MOMENT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 /// After so long it is said that something is waited for.
 const SAY_SO: Duration = Duration::from_secs(1);
+
+/// Of a loop that had ended before.
+const NOTHING: &str = "; nothing to cancel";
 
 /// What was done.
 struct CancelReport {
@@ -61,6 +65,9 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             stopped(&found, recorded.records.is_empty())?
         }
     };
+    // What was recorded is recorded, also where workers cannot be told.
+    let remote = remote_agents::stop(&found, grace, &done.text, ctx)?;
+    let done = with_remote(done, remote);
     match args.json {
         true => {
             let reason = found.state()?.exit_reason();
@@ -72,6 +79,20 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         false => ctx.printer.line(&done.text),
     }
     Ok(0)
+}
+
+/// Adds what became of agents on other machines.
+fn with_remote(done: CancelReport, remote: Option<String>) -> CancelReport {
+    match remote {
+        None => done,
+        Some(remote) => CancelReport {
+            how: match done.how {
+                "nothing" => "recorded",
+                how => how,
+            },
+            text: format!("{}; {remote}", done.text.trim_end_matches(NOTHING)),
+        },
+    }
 }
 
 fn limit(found: &LoopHandle) -> Result<Duration, CliError> {
@@ -119,8 +140,12 @@ fn gone(
         Phase::Finished { reason, .. } => Ok(CancelReport {
             how: "effective",
             text: format!(
-                "{} after {done}; every process of the loop is gone",
-                reason.sentence()
+                "{} after {done}; every process of the loop{} is gone",
+                reason.sentence(),
+                match state.has_open_offers() {
+                    true => " on this machine",
+                    false => "",
+                }
             ),
         }),
         // Its host died on the way: what was asked for is recorded all the same.
@@ -168,7 +193,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<CancelReport, CliErr
         true => {
             let reason = found.state()?.exit_reason();
             format!(
-                "the loop had already ended: {}; nothing to cancel",
+                "the loop had already ended: {}{NOTHING}",
                 reason.sentence()
             )
         }

@@ -7,6 +7,7 @@ mod dry_run;
 mod history;
 mod list;
 mod logs;
+mod remote_agents;
 mod resume;
 mod rewind;
 mod start;

@@ -18,7 +18,7 @@ use super::shared::FleetShared;
 use super::worker::DEFAULT_POOL;
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
-use crate::host::{HostError, HostSettings, git_of};
+use crate::host::{ConnectEngine, HostError, HostSettings, git_of};
 use crate::tasks::attempt_control::Control;
 use crate::tasks::executor::Executor;
 use crate::tasks::git::Repo;
@@ -45,14 +45,21 @@ impl Fleet {
         address: &str,
         settings: &HostSettings,
     ) -> Result<Arc<dyn Engine>, HostError> {
-        let (address, _) = split(address);
         match &settings.engines {
-            Some(connect) => connect(address),
+            Some(connect) => Self::connect_with(connect, address),
             None => Err(HostError::refused(
                 "this program cannot connect to workers",
                 "use the program descartes",
             )),
         }
+    }
+
+    /// The same; the pool behind the address does not matter.
+    pub(super) fn connect_with(
+        connect: &ConnectEngine,
+        address: &str,
+    ) -> Result<Arc<dyn Engine>, HostError> {
+        connect(split(address).0)
     }
 
     /// Follows what becomes of the tasks of a loop.

@@ -210,9 +210,11 @@ impl RemoteAttempt {
     /// is something.
     pub(super) fn take_stored(&mut self) -> bool {
         self.is_over = true;
-        if self.worker.is_none() {
-            return false;
-        }
+        self.worker.is_some() && self.take_stored_work()
+    }
+
+    /// The same, whoever it was.
+    pub(super) fn take_stored_work(&mut self) -> bool {
         let is_tried = self.shared.health().is_tried(self.shared.now());
         if self.shared.remote.is_some() && is_tried && self.take_pushed_work() {
             return true;

@@ -1,21 +1,16 @@
 //! Offers of earlier hosts that nobody takes up: they are taken back, so that whoever is at work on one stops,
 //! and whoever keeps a result of one forgets it.
 
-use std::time::Duration;
-
 use descartes_bridge::{EngineError, subject};
 use descartes_kernel::fleet::{KnownOffer, LeftOffer, StoredClaim, TaskClaim, left_offer};
 use tracing::{debug, info};
 
 use super::messages::{AttemptRequest, child_name};
-use super::remote_attempt::REST;
+use super::remote_attempt::{REQUEST_TIMEOUT, REST};
 use super::shared::FleetShared;
 use super::stored::{read_claim, write_claim};
 use super::wip::forget_stored;
 use crate::tasks::launch::file_name;
-
-/// How long a worker may take to say that it has heard.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Takes these offers back, as long as the loop goes on: the next host does the rest.
 pub(super) fn close_left(shared: &FleetShared, left: &[(String, KnownOffer)]) {

@@ -8,6 +8,7 @@
 mod clone;
 mod coordinator;
 mod delivery;
+mod ended_loop;
 mod ending;
 mod git_remote;
 mod handover;
@@ -27,6 +28,7 @@ mod wip;
 mod worker;
 
 pub(super) use coordinator::Fleet;
+pub use ended_loop::{StoppedWork, stop_remote_agents};
 pub(super) use git_remote::try_remote;
 pub use messages::{SlotFacts, WorkerFacts, why_untaken};
 pub use worker::{DEFAULT_POOL, FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};

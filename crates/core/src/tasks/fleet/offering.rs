@@ -165,6 +165,9 @@ impl RemoteAttempt {
                     if when == OfferTime::AfterLease && !self.wait_for_lease() {
                         return Ok(None);
                     }
+                    if let Some(known) = known {
+                        self.take_left_work(known.epoch);
+                    }
                     return self.offer(epoch);
                 }
                 OfferStep::Attach { epoch } => return self.attach(epoch, &stored),
@@ -198,6 +201,18 @@ impl RemoteAttempt {
                 Err(RecvTimeoutError::Timeout) => return true,
             }
         }
+    }
+
+    /// Takes in what the worker of an earlier offer had stored, which was taken back while no host was there.
+    fn take_left_work(&mut self, epoch: u64) {
+        self.subject = subject::task(&self.shared.loop_id, &self.order.work.id, epoch);
+        (self.epoch, self.is_over) = (epoch, true);
+        if self.take_stored_work() {
+            let task = &self.order.work.id;
+            let message = format!("task {task} begins from the work that its worker had stored");
+            self.tell(TaskEvent::Notice(message));
+        }
+        self.is_over = false;
     }
 
     /// What is told of this epoch comes here from now on.

@@ -20,9 +20,9 @@ use crate::tasks::event::{AttemptNews, TaskEvent};
 use crate::tasks::order::AttemptOrder;
 
 /// How long a worker may take to answer a request to stop before its task is taken back.
-const STOP_PATIENCE: Duration = Duration::from_secs(15);
-const KILL_PATIENCE: Duration = Duration::from_secs(3);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const STOP_PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the engine may take to take a task back, before this host leaves it to the next one.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
 const KILL_LEAVE_PATIENCE: Duration = Duration::from_secs(5);
@@ -288,8 +288,9 @@ impl RemoteAttempt {
         let worker = self.worker.as_deref().unwrap_or("its worker");
         self.tell(TaskEvent::Notice(format!(
             "task {}: the engine does not answer, so {worker} cannot be told to stop: its agent stands still \
-             within a minute if the engine is away for it, too, and works on otherwise",
-            self.order.work.id
+             within a minute if the engine is away for it, too, and works on otherwise; once the engine answers \
+             again: descartes loop cancel {}",
+            self.order.work.id, self.shared.loop_id
         )));
         self.interrupted(None)
     }

@@ -1,0 +1,31 @@
+//! Agents on other machines that a loop which was ended could not stop itself: its coordinator was dead, or the
+//! engine was away.
+
+use descartes_client::LoopHandle;
+use descartes_core::tasks::fleet::stop_remote_agents;
+use descartes_kernel::control::Grace;
+
+use crate::error::CliError;
+use crate::session::engines;
+use crate::settings::command_context::CommandContext;
+
+/// Stops them, and says what became of them; `None` where there are none. `so_far` is what was done before.
+pub fn stop(
+    found: &LoopHandle,
+    grace: Grace,
+    so_far: &str,
+    ctx: &CommandContext,
+) -> Result<Option<String>, CliError> {
+    let connect = engines::coordinator(ctx, &found.meta().working_dir);
+    let work = stop_remote_agents(&found.state()?, &connect, grace);
+    let Some(untold) = work.untold() else {
+        return Ok(work.stopped());
+    };
+    let said = work.stopped();
+    let said: Vec<&str> = [so_far].into_iter().chain(said.as_deref()).collect();
+    let id = found.id();
+    Err(CliError::failed(
+        format!("{}; but {untold}", said.join("; ")),
+        format!("once the engine answers again: descartes loop cancel {id}"),
+    ))
+}
