@@ -152,6 +152,11 @@ impl Engine for BridgeClient {
         self.nothing(BridgeCall::Ack { token }, CALL_TIMEOUT)
     }
 
+    fn give_back(&self, token: &str) -> Result<(), EngineError> {
+        let token = token.to_owned();
+        self.nothing(BridgeCall::GiveBack { token }, CALL_TIMEOUT)
+    }
+
     fn clear_offers(&self, of: &OfferTarget) -> Result<(), EngineError> {
         let of = of.clone();
         self.nothing(BridgeCall::ClearOffers { of }, CALL_TIMEOUT)

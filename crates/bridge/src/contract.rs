@@ -211,7 +211,15 @@ fn offers(provider: &dyn Provider) -> ClauseResult {
     let values: Vec<&[u8]> = again.iter().map(|offer| &*offer.value).collect();
     same("handed out again", values, vec![b"order".as_slice()])?;
     for offer in &again {
-        same("acknowledged", two.ack(&offer.token), Ok(()))?;
+        same("given back", two.give_back(&offer.token), Ok(()))?;
+    }
+    let again = one
+        .pull(&lanes[..1], 5, Duration::from_secs(2))
+        .map_err(told)?;
+    let values: Vec<&[u8]> = again.iter().map(|offer| &*offer.value).collect();
+    same("handed out at once", values, vec![b"order".as_slice()])?;
+    for offer in &again {
+        same("acknowledged", one.ack(&offer.token), Ok(()))?;
     }
     same(
         "cleared",

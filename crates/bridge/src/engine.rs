@@ -52,6 +52,9 @@ pub trait Engine: Send + Sync {
     /// Takes a pulled offer out of its queue, and waits until the engine has confirmed that.
     fn ack(&self, token: &str) -> Result<(), EngineError>;
 
+    /// Puts a pulled offer back into its queue: it is handed out again at once, to whoever waits.
+    fn give_back(&self, token: &str) -> Result<(), EngineError>;
+
     /// Takes back every offer that is still in a queue and not handed out.
     fn clear_offers(&self, of: &OfferTarget) -> Result<(), EngineError>;
 

@@ -193,6 +193,15 @@ impl Engine for MemoryEngine {
         self.write(|state| state.ack(token))
     }
 
+    fn give_back(&self, token: &str) -> Result<(), EngineError> {
+        self.write(|state| {
+            state.give_back(token);
+            Ok(())
+        })?;
+        self.server.0.offered.notify_all();
+        Ok(())
+    }
+
     fn clear_offers(&self, of: &OfferTarget) -> Result<(), EngineError> {
         self.write(|state| {
             state.clear_offers(of);

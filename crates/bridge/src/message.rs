@@ -10,7 +10,7 @@ use crate::engine::{
 use crate::payload;
 
 /// Changes whenever a line changes its meaning. Both sides are of one release, which is checked too.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// A line to the bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,9 @@ pub enum BridgeCall {
         wait_ms: u64,
     },
     Ack {
+        token: String,
+    },
+    GiveBack {
         token: String,
     },
     ClearOffers {

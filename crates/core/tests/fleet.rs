@@ -69,37 +69,32 @@ impl Running {
 
     /// With a name and a login.
     fn start_as(world: &World, server: &MemoryServer, names: (&str, &str), slots: u32) -> Self {
-        let terms = LeaseTerms {
-            beat: Duration::from_millis(500),
-            retry: Duration::from_millis(200),
-            ..LeaseTerms::default()
+        let options = WorkerOptions {
+            slots,
+            ..options(names)
         };
-        Self::start_with(world, server, names, slots, terms)
+        Self::start_worker(world, server, options)
     }
 
     /// The same with claims that hold for another time.
     fn start_with(
         world: &World,
         server: &MemoryServer,
-        (name, login): (&str, &str),
+        names: (&str, &str),
         slots: u32,
         terms: LeaseTerms,
     ) -> Self {
-        let (tx, notices) = channel();
         let options = WorkerOptions {
-            name: name.to_owned(),
-            host: "here".to_owned(),
-            login: login.to_owned(),
-            pool: DEFAULT_POOL.to_owned(),
             slots,
-            allow_repos: Vec::new(),
-            agents: vec!["generic".to_owned()],
-            worktree_copy: Vec::new(),
-            worktree_setup: None,
-            sandbox: None,
             terms,
-            wip_every: Duration::from_millis(300),
+            ..options(names)
         };
+        Self::start_worker(world, server, options)
+    }
+
+    fn start_worker(world: &World, server: &MemoryServer, options: WorkerOptions) -> Self {
+        let (tx, notices) = channel();
+        let name = options.name.clone();
         let engine = server.connect();
         let worker = FleetWorker::new(
             Arc::new(engine.clone()),
@@ -129,6 +124,27 @@ impl Running {
         let notices = self.notices.try_iter();
         let handed = notices.filter(|notice| matches!(notice, WorkerNotice::HandedIn(_)));
         handed.count()
+    }
+}
+
+fn options((name, login): (&str, &str)) -> WorkerOptions {
+    WorkerOptions {
+        name: name.to_owned(),
+        host: "here".to_owned(),
+        login: login.to_owned(),
+        pool: DEFAULT_POOL.to_owned(),
+        slots: 1,
+        allow_repos: Vec::new(),
+        agents: vec!["generic".to_owned()],
+        worktree_copy: Vec::new(),
+        worktree_setup: None,
+        sandbox: None,
+        terms: LeaseTerms {
+            beat: Duration::from_millis(500),
+            retry: Duration::from_millis(200),
+            ..LeaseTerms::default()
+        },
+        wip_every: Duration::from_millis(300),
     }
 }
 
@@ -455,8 +471,6 @@ fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
             let limit = "the provider of generic has limited the login `anna` until ";
             matches!(notice, WorkerNotice::Refused(why) if why.starts_with(limit))
         });
-        // What it has looked at is handed out again.
-        server.advance(Duration::from_secs(11));
         let third = Running::start_as(&world, &server, ("third", "ben"), 1);
         assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
         // The limit itself was heard of above.
@@ -464,6 +478,37 @@ fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
         assert_eq!(second.handed_in(), 0, "second");
         assert_eq!(third.handed_in(), 3, "third");
     });
+}
+
+#[test]
+fn workers_that_may_not_take_an_offer_leave_it_to_one_that_may() {
+    let (world, server) = (world(), MemoryServer::new());
+    let picky = |name: &str| {
+        let options = WorkerOptions {
+            allow_repos: vec!["https://example.com/other.git".to_owned()],
+            slots: 2,
+            ..options((name, name))
+        };
+        Running::start_worker(&world, &server, options)
+    };
+    // No time passes in the engine: what somebody keeps is never handed out again.
+    let picky = ["p", "q"].map(picky);
+    let config = config(&world, WORKS);
+    std::thread::scope(|scope| {
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run(&world, &server, config))
+        });
+        picky[0].hears(
+            |notice| matches!(notice, WorkerNotice::Refused(why) if why.contains("is not allowed")),
+        );
+        let open = Running::start(&world, &server, "open", 1);
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        assert_eq!(open.handed_in(), 3);
+    });
+    for picky in picky {
+        assert_eq!(picky.handed_in(), 0);
+    }
 }
 
 #[test]

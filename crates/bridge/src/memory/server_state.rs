@@ -275,6 +275,14 @@ impl ServerState {
         Ok(())
     }
 
+    pub fn give_back(&mut self, token: &str) {
+        for offer in &mut self.offers {
+            if offer.taken.as_ref().is_some_and(|(taken, _)| taken == token) {
+                offer.taken = None;
+            }
+        }
+    }
+
     pub fn clear_offers(&mut self, of: &OfferTarget) {
         self.offers.retain(|offer| offer.target != *of);
     }

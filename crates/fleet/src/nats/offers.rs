@@ -76,10 +76,15 @@ pub async fn clear(connection: &Connection, of: &OfferTarget) -> Result<(), Engi
     Ok(())
 }
 
-pub async fn ack(connection: &Connection, token: &str) -> Result<(), EngineError> {
-    if !token.starts_with("$JS.ACK.") {
-        return Err(EngineError::Other(format!("`{token}` is no offer")));
+fn check_token(token: &str) -> Result<(), EngineError> {
+    match token.starts_with("$JS.ACK.") {
+        true => Ok(()),
+        false => Err(EngineError::Other(format!("`{token}` is no offer"))),
     }
+}
+
+pub async fn ack(connection: &Connection, token: &str) -> Result<(), EngineError> {
+    check_token(token)?;
     let confirmed = connection
         .ask(token, None, Bytes::from_static(b"+ACK"), REQUEST_TIMEOUT)
         .await;
@@ -88,6 +93,15 @@ pub async fn ack(connection: &Connection, token: &str) -> Result<(), EngineError
         Ok(_) | Err(EngineError::NoResponders) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Lets an offer be handed out again at once.
+pub async fn give_back(connection: &Connection, token: &str) -> Result<(), EngineError> {
+    check_token(token)?;
+    let back = Bytes::from_static(b"-NAK");
+    // Where it gets lost the offer comes back by itself.
+    let sent = connection.client.publish(token.to_owned(), back).await;
+    sent.map_err(|error| EngineError::Other(error.to_string()))
 }
 
 /// Takes offers from several queues at once.
@@ -165,7 +179,11 @@ impl Pull<'_> {
                     queues.open -= usize::from(single);
                     match offer_in(self.from, &message) {
                         Some(offer) if offers.len() < self.count => offers.push(offer),
-                        _ => give_back(self.connection, &message).await,
+                        _ => {
+                            if let Some(token) = &message.reply {
+                                drop(give_back(self.connection, token).await);
+                            }
+                        }
                     }
                 }
                 Some(StatusCode::NO_RESPONDERS) => {
@@ -244,14 +262,6 @@ fn offer_in(from: &[OfferTarget], message: &Message) -> Option<PulledOffer> {
         target: target.clone(),
         value: message.payload.to_vec(),
     })
-}
-
-async fn give_back(connection: &Connection, message: &Message) {
-    if let (None, Some(reply)) = (message.status, &message.reply) {
-        let back = Bytes::from_static(b"-NAK");
-        // Where it gets lost the offer comes back by itself.
-        drop(connection.client.publish(reply.clone(), back).await);
-    }
 }
 
 /// Another time for each request, from its inbox's name.

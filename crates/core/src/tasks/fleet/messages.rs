@@ -266,12 +266,17 @@ pub fn why_untaken(workers: &[WorkerFacts], pool: &str, agent: &str) -> String {
         format!("no worker of the pool `{pool}` is there")
     } else if able.is_empty() {
         format!("no worker can run the agent `{agent}`")
-    } else if let Some(refused) = able.iter().find_map(|worker| worker.refused.clone()) {
-        refused
-    } else if able.iter().all(|worker| worker.free() == 0) {
-        "all workers are busy".to_owned()
     } else {
-        "workers are there and free, but none has taken it yet".to_owned()
+        let willing: Vec<_> = able.iter().filter(|w| w.refused.is_none()).collect();
+        let refused = able.iter().find_map(|worker| worker.refused.clone());
+        match refused {
+            _ if willing.iter().any(|worker| worker.free() > 0) => {
+                "workers are there and free, but none has taken it yet".to_owned()
+            }
+            Some(refused) if willing.is_empty() => refused,
+            Some(refused) => format!("all workers that would take it are busy ({refused})"),
+            None => "all workers are busy".to_owned(),
+        }
     }
 }
 
@@ -356,8 +361,13 @@ mod tests {
         let busy = worker("default", "claude", true, None);
         assert_eq!(why(&[busy]), "all workers are busy");
         let refused = worker("default", "claude", false, Some("not my repository"));
-        assert_eq!(why(&[refused]), "not my repository");
+        assert_eq!(why(std::slice::from_ref(&refused)), "not my repository");
+        let busy = worker("default", "claude", true, None);
+        assert_eq!(
+            why(&[refused.clone(), busy]),
+            "all workers that would take it are busy (not my repository)"
+        );
         let free = worker("default", "claude", false, None);
-        assert!(why(&[free]).contains("none has taken it yet"));
+        assert!(why(&[refused, free]).contains("none has taken it yet"));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::{EndOrder, LeaseTerms, WorkerHealth, check_remote};
+use descartes_kernel::fleet::{EndOrder, LeaseTerms, OfferRefusals, WorkerHealth, check_remote};
 use descartes_kernel::sandbox::SandboxLevel;
 use descartes_text::units::show_duration;
 use tracing::{debug, info, warn};
@@ -110,7 +110,7 @@ struct WorkerShared {
     ended: AtomicBool,
     claims: AtomicU64,
     at_work: Mutex<BTreeMap<u32, SlotWork>>,
-    refused: Mutex<Option<String>>,
+    refusals: Mutex<OfferRefusals>,
     /// Whether this machine can make attempts.
     health: Mutex<WorkerHealth>,
     origin: Instant,
@@ -167,7 +167,7 @@ impl FleetWorker {
                 ended: AtomicBool::new(false),
                 claims: AtomicU64::new(0),
                 at_work: Mutex::default(),
-                refused: Mutex::default(),
+                refusals: Mutex::default(),
                 health: Mutex::default(),
                 origin: Instant::now(),
                 works: Mutex::default(),
@@ -260,9 +260,14 @@ impl WorkerShared {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn refusals(&self) -> MutexGuard<'_, OfferRefusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What it may be offered now: nothing for agents whose login is limited, and nothing at all while it rests.
     fn targets(&self) -> Vec<OfferTarget> {
-        if self.health().objection(self.origin.elapsed()).is_some() {
+        let now = self.origin.elapsed();
+        if self.health().objection(now).is_some() || self.refusals().pauses(now) {
             return Vec::new();
         }
         let agents = self.options.agents.iter();
@@ -281,11 +286,11 @@ impl WorkerShared {
                 self.rest(REST);
                 continue;
             }
-            match self.ctx.engine.pull(&targets, 1, PULL_WAIT) {
+            let count = self.refusals().batch(self.origin.elapsed());
+            match self.ctx.engine.pull(&targets, count, PULL_WAIT) {
                 Ok(offers) => {
                     *self.trouble() = None;
-                    let offers = offers.into_iter();
-                    offers.for_each(|offer| self.take_offer(slot, &offer));
+                    self.take_one(slot, &offers);
                 }
                 Err(error) => {
                     self.tell_trouble(&error);
@@ -326,22 +331,49 @@ impl WorkerShared {
         }
     }
 
-    fn take_offer(&self, slot: u32, pulled: &PulledOffer) {
-        let mut offer: OfferMessage = match serde_json::from_slice(&pulled.value) {
-            Ok(offer) => offer,
-            Err(error) => {
-                return self.refuse(format!(
-                    "an offer that descartes {} does not understand ({error}): install the same \
-                     version on both machines",
-                    self.ctx.settings.version
-                ));
+    /// Makes one of these offers; all others go to whoever waits for one.
+    fn take_one(&self, slot: u32, pulled: &[PulledOffer]) {
+        let mut chosen = None;
+        for offer in pulled {
+            if chosen.is_none() {
+                match self.readable(offer) {
+                    Ok(message) => {
+                        chosen = Some((message, offer));
+                        continue;
+                    }
+                    Err(reason) => self.refuse(&reason),
+                }
             }
-        };
-        offer.order.config.sandbox.on_worker(self.options.sandbox);
-        if let Some(reason) = self.objection(&offer) {
-            // It is handed out again, to another worker.
-            return self.refuse(reason);
+            if let Err(error) = self.ctx.engine.give_back(&offer.token) {
+                // It comes back by itself.
+                debug!(%error, "an offer was not given back");
+            }
         }
+        match chosen {
+            Some((message, offer)) => self.take_offer(slot, &message, offer),
+            None if pulled.is_empty() => {}
+            None => self.refusals().pause(self.origin.elapsed()),
+        }
+    }
+
+    /// What is offered; or why it is not taken.
+    fn readable(&self, pulled: &PulledOffer) -> Result<OfferMessage, String> {
+        let read: Result<OfferMessage, _> = serde_json::from_slice(&pulled.value);
+        let mut offer = read.map_err(|error| {
+            format!(
+                "an offer that descartes {} does not understand ({error}): install the same \
+                 version on both machines",
+                self.ctx.settings.version
+            )
+        })?;
+        offer.order.config.sandbox.on_worker(self.options.sandbox);
+        match self.objection(&offer) {
+            Some(reason) => Err(reason),
+            None => Ok(offer),
+        }
+    }
+
+    fn take_offer(&self, slot: u32, offer: &OfferMessage, pulled: &PulledOffer) {
         let number = self.claims.fetch_add(1, Ordering::SeqCst);
         let unique = uuid::Uuid::now_v7();
         let of = ClaimOf {
@@ -361,7 +393,7 @@ impl WorkerShared {
             debug!(%error, "an offer was not confirmed");
         }
         if let Some(taken) = taken {
-            self.work(slot, &offer, taken);
+            self.work(slot, offer, taken);
         }
     }
 
@@ -412,12 +444,10 @@ impl WorkerShared {
         Ok(())
     }
 
-    fn refuse(&self, message: String) {
-        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref() != Some(&message) {
+    fn refuse(&self, message: &str) {
+        if self.refusals().refused(self.origin.elapsed(), message) {
             warn!(message, "an offer was not taken");
-            (self.tell)(WorkerNotice::Refused(message.clone()));
-            *last = Some(message);
+            (self.tell)(WorkerNotice::Refused(message.to_owned()));
         }
     }
 
@@ -431,7 +461,6 @@ impl WorkerShared {
             control: control.clone(),
         };
         self.at_work().insert(slot, work);
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
         info!(task, loop_id, epoch = offer.epoch, "task claimed");
         let of = WorkerTask { task, loop_id };
         (self.tell)(WorkerNotice::Began(of.clone()));
@@ -463,10 +492,18 @@ impl WorkerShared {
     fn cannot_work(&self, why: &str) {
         let rest = self.health().failed(self.origin.elapsed(), why.to_owned());
         let name = &self.options.name;
-        self.refuse(format!(
-            "{name} takes nothing for {}: {why}",
-            show_duration(rest)
-        ));
+        let message = format!("{name} takes nothing for {}: {why}", show_duration(rest));
+        warn!(message, "a worker rests");
+        (self.tell)(WorkerNotice::Refused(message));
+    }
+
+    /// Why it does not take what it is offered.
+    fn refused(&self) -> Option<String> {
+        let now = self.origin.elapsed();
+        let health = self.health();
+        let resting = health.objection(now);
+        let resting = resting.map(|why| format!("{} takes nothing now: {why}", self.options.name));
+        resting.or_else(|| self.refusals().why(now).map(str::to_owned))
     }
 
     fn facts(&self) -> WorkerFacts {
@@ -486,11 +523,7 @@ impl WorkerShared {
             version: self.ctx.settings.version.clone(),
             at_work: slots.collect(),
             draining: self.is_draining(),
-            refused: self
-                .refused
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            refused: self.refused(),
         }
     }
 
