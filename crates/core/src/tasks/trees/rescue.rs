@@ -77,6 +77,20 @@ impl Trees {
             .map(drop)
     }
 
+    /// An agent deleted its branch while it was on it: it is put back to what we know of it, and what lies in the
+    /// tree becomes a commit on top of that.
+    pub(super) fn put_branch_back(&self, repo: &Repo, branch: &str) -> Done<()> {
+        let is_gone = repo.commit_of("HEAD")?.is_none();
+        if !is_gone || repo.branch()?.as_deref() != Some(branch) {
+            return Ok(());
+        }
+        let known = match self.put_by_us(branch)? {
+            Some(known) => known,
+            None => self.merged()?,
+        };
+        self.put_branch(branch, &known)
+    }
+
     /// Work that a dead host left in a slot. On the branch of its task it becomes a commit there;
     /// anywhere else it gets a name of its own. Gives what the next agent has to know.
     pub(super) fn rescue(&self, repo: &Repo) -> Done<Option<String>> {
@@ -88,6 +102,7 @@ impl Trees {
         if repo.branch()?.as_ref() == Some(&branch) {
             self.restore_settings(repo)?;
             self.clear_marks(repo)?;
+            self.put_branch_back(repo, &branch)?;
             if repo.is_dirty()? {
                 repo.unlock()?;
                 self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;

@@ -449,8 +449,9 @@ impl Trees {
         repo.mend()?;
         self.restore_settings(&repo)?;
         self.clear_marks(&repo)?;
-        let marked = self.still_marked(&repo, work)?;
         let branch = self.branch_of(work);
+        self.put_branch_back(&repo, &branch)?;
+        let marked = self.still_marked(&repo, work)?;
         let left = match repo.branch()?.as_deref() == Some(branch.as_str()) {
             true => self.keep_on_branch(&repo, work, &branch, proven)?,
             false => self.bring_back(&repo, work, &branch, proven)?,
