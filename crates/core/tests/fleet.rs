@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -96,9 +97,19 @@ impl Running {
         let (tx, notices) = channel();
         let name = options.name.clone();
         let engine = server.connect();
+        let mut settings = settings(world, &format!("state-{name}"));
+        let tools = world.root().join(format!("tools-{name}"));
+        let mut environment = settings.environment.iter_mut();
+        let path = environment.find(|(name, _)| name == OsStr::new("PATH"));
+        if let (true, Some((_, path))) = (tools.is_dir(), path) {
+            let mut ours = tools.into_os_string();
+            ours.push(":");
+            ours.push(&*path);
+            *path = ours;
+        }
         let worker = FleetWorker::new(
             Arc::new(engine.clone()),
-            settings(world, &format!("state-{name}")),
+            settings,
             world.root().join(format!("clones-{name}")),
             options,
             move |notice| drop(tx.send(notice)),
@@ -477,6 +488,77 @@ fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
         assert_eq!(first.handed_in(), 0, "first");
         assert_eq!(second.handed_in(), 0, "second");
         assert_eq!(third.handed_in(), 3, "third");
+    });
+}
+
+#[tokio::test]
+async fn an_agent_that_deletes_the_branch_of_its_task_has_done_it_all_the_same() {
+    let (world, server) = (world(), MemoryServer::new());
+    let worker = Running::start(&world, &server, "a", 1);
+    let script = format!("{WORKS} ;; sh git update-ref -d $(git symbolic-ref HEAD)");
+    let reason = run(&world, &server, config(&world, &script)).await;
+    assert_eq!(reason, Reason::GatesPassed);
+    assert_eq!(worker.handed_in(), 3);
+}
+
+#[tokio::test]
+async fn a_clone_that_an_agent_has_damaged_is_made_whole() {
+    let (world, server) = (world(), MemoryServer::new());
+    let worker = Running::start(&world, &server, "a", 1);
+    let once = world.root().join("damaged");
+    let damage = format!(
+        "test $DESCARTES_TASK_ID != 2 -o -e {0} || {{ touch {0}; rm -rf $(git rev-parse --git-common-dir)/objects; }}",
+        once.display()
+    );
+    let script = format!("{WORKS} ;; sh {damage}");
+    let reason = run(&world, &server, config(&world, &script)).await;
+    assert_eq!(reason, Reason::GatesPassed);
+    assert!(once.exists());
+    let _ = worker.handed_in();
+}
+
+#[tokio::test]
+async fn an_agent_whose_work_cannot_be_committed_blocks_its_task_alone() {
+    let (world, server) = (world(), MemoryServer::new());
+    let workers = ["a", "b", "c"].map(|name| Running::start(&world, &server, name, 1));
+    let garbage = "test $DESCARTES_TASK_ID != 1 || echo garbage > \
+        $(git rev-parse --git-common-dir)/$(git symbolic-ref HEAD)";
+    let script = format!("{WORKS} ;; sh {garbage}");
+    let reason = run(&world, &server, config(&world, &script)).await;
+    let Reason::TasksBlocked { tasks, .. } = &reason else {
+        panic!("{reason:?}");
+    };
+    // The third waits for it.
+    assert_eq!(tasks, &["1", "3"]);
+    let handed = workers.map(Running::handed_in);
+    assert_eq!(handed.iter().sum::<usize>(), 3, "{handed:?}");
+}
+
+#[test]
+fn work_that_one_machine_cannot_commit_is_done_by_another() {
+    let (world, server) = (world(), MemoryServer::new());
+    let tools = world.root().join("tools-bad");
+    std::fs::create_dir(&tools).unwrap();
+    let script = "#!/bin/sh\nfor word; do case $word in commit|commit-tree) echo no space left >&2; exit 1;; esac; done\n\
+        PATH=${PATH#*:} exec git \"$@\"\n";
+    let git = tools.join("git");
+    std::fs::write(&git, script).unwrap();
+    std::fs::set_permissions(&git, PermissionsExt::from_mode(0o755)).unwrap();
+    let config = config(&world, WORKS);
+    std::thread::scope(|scope| {
+        let bad = Running::start(&world, &server, "bad", 1);
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run(&world, &server, config))
+        });
+        bad.hears(|notice| {
+            matches!(notice, WorkerNotice::Refused(why)
+                if why.contains("takes nothing for 10s") && why.contains("no space left"))
+        });
+        let good = Running::start(&world, &server, "good", 1);
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        assert_eq!(good.handed_in(), 3);
+        let _ = bad.handed_in();
     });
 }
 

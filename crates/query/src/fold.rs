@@ -467,6 +467,7 @@ fn evidence(end: &AttemptEnd) -> Option<String> {
         | AttemptEnd::Uncarried { tail } => Some(tail.clone()),
         AttemptEnd::Failed { message }
         | AttemptEnd::AtLimit { message }
+        | AttemptEnd::NotTakenIn { message }
         | AttemptEnd::BlockedByAgent { message } => Some(message.clone()),
         AttemptEnd::Limited { until, .. } => Some(format!("until {until}")),
         AttemptEnd::Green { .. }

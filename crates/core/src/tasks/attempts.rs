@@ -77,6 +77,7 @@ impl Runner<'_> {
         let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
         let max_failures = self.d.state.config.max_failures;
         let attempt = EndedAttempt {
+            work,
             end: news.end,
             ends_all: news.ends_all,
             trouble: (news.remote_trouble).or_else(|| news.trouble.map(AttemptTrouble::Host)),

@@ -44,6 +44,8 @@ pub enum AttemptEnd {
     },
     /// A limit of the task's own is reached: its time, its cost, attempts without progress.
     AtLimit { message: String },
+    /// Its work could not be taken in, again and again.
+    NotTakenIn { message: String },
     /// The agent said that it cannot be done.
     BlockedByAgent { message: String },
     /// The agent's provider told a limit: no attempt was made.

@@ -164,6 +164,10 @@ impl Scheduler {
                 let message = message.clone();
                 self.given_up(task, BlockReason::Limit { message })
             }
+            AttemptEnd::NotTakenIn { message } => {
+                let message = message.clone();
+                self.given_up(task, BlockReason::Commit { message })
+            }
             AttemptEnd::BlockedByAgent { message } => self.given_up(
                 task,
                 BlockReason::Agent {

@@ -1,5 +1,7 @@
 //! Whether a task loop ends though tasks are left.
 
+use std::collections::BTreeMap;
+
 use super::state::Landing;
 use crate::budget::Reached;
 use crate::event::StopBy;
@@ -9,6 +11,8 @@ use crate::sched::{AttemptEnd, Input, Outcome, StopReason};
 /// What a host saw of an attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedAttempt {
+    /// Its task, or the wave that one agent was given.
+    pub work: String,
     /// How it ended for its tasks.
     pub end: AttemptEnd,
     /// Why the whole loop ends with it, as its own loop tells
@@ -66,18 +70,33 @@ impl AttemptTrouble {
     }
 }
 
-/// So many attempts in a row whose work could not be taken in are the end: each of them is paid for.
-const LOST_HANDOVERS: u32 = 3;
+/// So many attempts in a row, at several tasks, whose work could not be taken in are the end: each of them is
+/// paid for.
+const LOST_HANDOVERS: usize = 3;
+/// So many of one task block it: its agent does something that lets its work not be taken in.
+const LOST_OF_TASK: u32 = 2;
 /// The same where the agent could be used by no worker while nothing else was under way.
 const UNUSABLE_AGENTS: u32 = 3;
+
+/// What something that went wrong with an attempt means for the rest.
+#[derive(Clone, Debug, PartialEq)]
+enum AfterTrouble {
+    /// The task is attempted again as if nothing had been, if the attempt came to nothing.
+    GoesOn,
+    EndsAll(IterativeExitReason),
+    /// The task alone.
+    Blocks(String),
+}
 
 /// The reason for which a task loop ends early; the first one holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EarlyEnd {
     reason: Option<IterativeExitReason>,
     failures: FailedAttempts,
-    /// Attempts in a row whose work could not be taken in.
-    lost_handovers: u32,
+    /// The work of attempts in a row that could not be taken in.
+    lost_in_row: Vec<String>,
+    /// The same by its task, whatever came in between.
+    lost_of_task: BTreeMap<String, u32>,
     /// Attempts in a row whose agent no worker could use.
     unusable_agents: u32,
 }
@@ -103,9 +122,14 @@ impl EarlyEnd {
         reached: Option<Reached>,
     ) -> (AttemptEnd, Option<Input>) {
         let is_interrupted = attempt.trouble.is_some();
-        let trouble = self.ends_by(attempt.trouble, attempt.is_last);
+        let trouble = self.after(&attempt.work, attempt.trouble, attempt.is_last);
         let mut budget = None;
-        let end = match trouble.or(attempt.ends_all) {
+        let (ends_all, blocks) = match trouble {
+            AfterTrouble::GoesOn => (attempt.ends_all, None),
+            AfterTrouble::EndsAll(reason) => (Some(reason), None),
+            AfterTrouble::Blocks(message) => (attempt.ends_all, Some(message)),
+        };
+        let end = match ends_all {
             // Of the whole: what runs is ended, and a loop that is done all the same is done.
             Some(IterativeExitReason::BudgetExhausted {
                 budget: which,
@@ -123,8 +147,11 @@ impl EarlyEnd {
                 self.reason.get_or_insert(reason);
                 AttemptEnd::Interrupted
             }
-            None if is_interrupted => AttemptEnd::Interrupted,
-            None => attempt.end,
+            None => match blocks {
+                Some(message) => AttemptEnd::NotTakenIn { message },
+                None if is_interrupted => AttemptEnd::Interrupted,
+                None => attempt.end,
+            },
         };
         let hopeless = self
             .failures
@@ -137,30 +164,55 @@ impl EarlyEnd {
         (end, then)
     }
 
-    /// The end that something which went wrong with an attempt is for all tasks.
-    fn ends_by(
+    /// What something that went wrong with an attempt at a piece of work means.
+    fn after(
         &mut self,
+        work: &str,
         trouble: Option<AttemptTrouble>,
         is_last: bool,
-    ) -> Option<IterativeExitReason> {
+    ) -> AfterTrouble {
         match trouble {
             None => {
-                (self.lost_handovers, self.unusable_agents) = (0, 0);
-                None
+                self.lost_in_row.clear();
+                self.lost_of_task.remove(work);
+                self.unusable_agents = 0;
+                AfterTrouble::GoesOn
             }
-            Some(AttemptTrouble::Host(message)) => Some(IterativeExitReason::Error { message }),
-            Some(AttemptTrouble::Worker(_)) => None,
-            Some(AttemptTrouble::Handover(message)) => {
-                self.lost_handovers += 1;
-                let is_end = self.lost_handovers >= LOST_HANDOVERS;
-                is_end.then_some(IterativeExitReason::Error { message })
+            Some(AttemptTrouble::Host(message)) => {
+                AfterTrouble::EndsAll(IterativeExitReason::Error { message })
             }
+            Some(AttemptTrouble::Worker(_)) => AfterTrouble::GoesOn,
+            Some(AttemptTrouble::Handover(message)) => self.lost(work, message),
             Some(AttemptTrouble::Agent(last)) => {
                 self.unusable_agents += 1;
                 let failures = self.unusable_agents;
-                let is_end = is_last && failures >= UNUSABLE_AGENTS;
-                is_end.then_some(IterativeExitReason::AgentFailed { failures, last })
+                match is_last && failures >= UNUSABLE_AGENTS {
+                    true => AfterTrouble::EndsAll(IterativeExitReason::AgentFailed {
+                        failures,
+                        last,
+                    }),
+                    false => AfterTrouble::GoesOn,
+                }
             }
+        }
+    }
+
+    /// The work of an attempt could not be taken in.
+    fn lost(&mut self, work: &str, message: String) -> AfterTrouble {
+        self.lost_in_row.push(work.to_owned());
+        let is_of_several = self.lost_in_row.iter().any(|lost| lost != work);
+        if is_of_several && self.lost_in_row.len() >= LOST_HANDOVERS {
+            return AfterTrouble::EndsAll(IterativeExitReason::Error { message });
+        }
+        let lost = self.lost_of_task.entry(work.to_owned()).or_default();
+        *lost += 1;
+        match *lost >= LOST_OF_TASK {
+            true => {
+                // Opened again by a person, it has as many once more.
+                self.lost_of_task.remove(work);
+                AfterTrouble::Blocks(message)
+            }
+            false => AfterTrouble::GoesOn,
         }
     }
 
@@ -228,7 +280,10 @@ impl FailedAttempts {
                 });
             }
             // Nothing was tried; or it did nothing, and nothing is wrong with it as far as can be told.
-            AttemptEnd::Limited { .. } | AttemptEnd::Interrupted | AttemptEnd::NothingDone => {}
+            AttemptEnd::Limited { .. }
+            | AttemptEnd::Interrupted
+            | AttemptEnd::NotTakenIn { .. }
+            | AttemptEnd::NothingDone => {}
             _ => self.0 = 0,
         }
         None

@@ -94,6 +94,7 @@ fn an_agent_that_fails_before_anything_was_done_fails_for_every_task() {
 
 fn ended(end: AttemptEnd) -> EndedAttempt {
     EndedAttempt {
+        work: "1".to_owned(),
         end,
         ends_all: None,
         trouble: None,
@@ -173,7 +174,6 @@ fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with
     const FULL: &str = "w2: disk full";
     let worker = Some(AttemptTrouble::Worker(FULL.to_owned()));
     let agent = Some(AttemptTrouble::Agent("not logged in".to_owned()));
-    let handover = Some(AttemptTrouble::Handover(FULL.to_owned()));
     // Each attempt, and whether no other was under way.
     let of = |troubles: &[(&Option<AttemptTrouble>, bool)]| -> Vec<_> {
         let owned = troubles.iter();
@@ -184,9 +184,6 @@ fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with
     let nobody = Reason::AgentFailed {
         failures: 3,
         last: "not logged in".into(),
-    };
-    let lost = Reason::Error {
-        message: FULL.into(),
     };
     let table = [
         // A worker that cannot work at all holds up nobody, however often.
@@ -208,18 +205,6 @@ fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with
             None,
         ),
         (of(&[(&agent, true), (&agent, true), (&worker, true)]), None),
-        // Work that is done again and again is paid for each time.
-        (of(&[(&handover, true); 2]), None),
-        (of(&[(&handover, false); 3]), Some(lost)),
-        (
-            of(&[
-                (&handover, true),
-                (&handover, true),
-                (&None, true),
-                (&handover, true),
-            ]),
-            None,
-        ),
     ];
     for (row, (attempts, reason)) in table.into_iter().enumerate() {
         let mut early = EarlyEnd::default();
@@ -239,6 +224,58 @@ fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with
                 "row {row}"
             );
         }
+        assert_eq!(early.into_reason(), reason, "row {row}");
+    }
+}
+
+#[test]
+fn work_that_cannot_be_taken_in_blocks_its_task_and_is_the_end_where_it_is_that_of_several() {
+    const GONE: &str = "w2: its branch is gone";
+    // The task of each attempt, whether its work was lost, and whether that blocks it.
+    let table: [(&[(&str, bool, bool)], bool); 5] = [
+        (&[("1", true, false), ("2", true, false)], false),
+        // Each of them is paid for.
+        (&[("1", true, false), ("1", true, true)], false),
+        (
+            &[
+                ("1", true, false),
+                ("2", false, false),
+                ("1", true, true),
+                ("1", true, false),
+            ],
+            false,
+        ),
+        (
+            &[("1", true, false), ("1", false, false), ("1", true, false)],
+            false,
+        ),
+        (
+            &[("1", true, false), ("1", true, true), ("2", true, false)],
+            true,
+        ),
+    ];
+    for (row, (attempts, is_end)) in table.into_iter().enumerate() {
+        let mut early = EarlyEnd::default();
+        for (work, is_lost, blocks) in attempts {
+            let lost = || AttemptTrouble::Handover(GONE.to_owned());
+            let attempt = EndedAttempt {
+                work: (*work).to_owned(),
+                trouble: is_lost.then(lost),
+                ..ended(AttemptEnd::NothingDone)
+            };
+            let wanted = match (is_lost, blocks) {
+                (true, true) => AttemptEnd::NotTakenIn {
+                    message: GONE.to_owned(),
+                },
+                (true, false) => AttemptEnd::Interrupted,
+                (false, _) => AttemptEnd::NothingDone,
+            };
+            let end = early.attempt_over(attempt, 0, 3, None).0;
+            assert_eq!(end, wanted, "row {row}");
+        }
+        let reason = is_end.then(|| Reason::Error {
+            message: GONE.to_owned(),
+        });
         assert_eq!(early.into_reason(), reason, "row {row}");
     }
 }

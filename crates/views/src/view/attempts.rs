@@ -33,6 +33,9 @@ pub fn attempt_end(end: &AttemptEnd) -> TaskEnd<'_> {
         AttemptEnd::Uncarried { tail } => {
             (Tone::Bad, "cannot land as it is", Evidence::Output(tail))
         }
+        AttemptEnd::NotTakenIn { message } => {
+            (Tone::Bad, "not taken in", Evidence::Message(message))
+        }
         AttemptEnd::AtLimit { message } => (Tone::Bad, "at its limit", Evidence::Message(message)),
         AttemptEnd::BlockedByAgent { message } => {
             (Tone::Bad, "its agent gave up", Evidence::Message(message))

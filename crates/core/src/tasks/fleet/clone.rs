@@ -28,6 +28,13 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.is_dir()).collect()
 }
 
+/// Whether a repository has the files without which git takes it for none, or cannot write: git makes those again
+/// that somebody removed.
+fn is_whole(git_dir: &Path) -> bool {
+    let folders = ["objects/info", "objects/pack", "refs"];
+    git_dir.join("HEAD").is_file() && folders.iter().all(|name| git_dir.join(name).is_dir())
+}
+
 /// How long ago it was written.
 pub(super) fn age(path: &Path) -> Option<Duration> {
     let written = fs_err::metadata(path).ok()?.modified().ok()?;
@@ -56,13 +63,27 @@ impl From<&str> for PlaceError {
     }
 }
 
+/// A clone that attempts work in.
+struct OpenClone {
+    trees: Arc<Trees>,
+    /// Something went wrong there: somebody may have removed or damaged it.
+    is_suspect: bool,
+}
+
+impl OpenClone {
+    /// Whether it is opened anew, and what is missing made again: not while another attempt is at work there.
+    fn is_reopened(&self) -> bool {
+        self.is_suspect && Arc::strong_count(&self.trees) == 1
+    }
+}
+
 /// Where a worker keeps what it works on.
 pub(super) struct Clones {
     folder: PathBuf,
     settings: HostSettings,
     engine: Arc<dyn Engine>,
     /// By task loop. Held over everything that makes or fills a clone.
-    open: Mutex<HashMap<String, Arc<Trees>>>,
+    open: Mutex<HashMap<String, OpenClone>>,
     /// The worker's own way to make worktrees ready.
     copy: Vec<String>,
     setup: Option<String>,
@@ -102,7 +123,7 @@ impl Clones {
         self.folder.join(hash)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Trees>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, OpenClone>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,27 +164,39 @@ impl Clones {
 
     /// The worktrees of a task loop, with everything that an attempt needs.
     pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, PlaceError> {
-        let mut open = self.open();
-        let place = self.fill_place(&mut open, offer);
+        let place = self.fill_place(&mut self.open(), offer);
         if let Err(PlaceError::Local(_)) = place {
-            // Somebody may have removed or damaged it: the next attempt opens or makes it anew.
-            open.remove(&offer.loop_id);
+            self.suspect(offer);
         }
         place
     }
 
+    /// Something went wrong in the clone of an offer: the next attempt opens it anew.
+    pub(super) fn suspect(&self, offer: &OfferMessage) {
+        if let Some(open) = self.open().get_mut(&offer.loop_id) {
+            open.is_suspect = true;
+        }
+    }
+
     fn fill_place(
         &self,
-        open: &mut HashMap<String, Arc<Trees>>,
+        open: &mut HashMap<String, OpenClone>,
         offer: &OfferMessage,
     ) -> Result<Arc<Trees>, PlaceError> {
         let mirror = self.project(offer).join(MIRROR);
         self.fill(&mirror, offer)?;
+        if open.get(&offer.loop_id).is_some_and(OpenClone::is_reopened) {
+            open.remove(&offer.loop_id);
+        }
         let trees = match open.get(&offer.loop_id) {
-            Some(trees) => trees.clone(),
+            Some(open) => open.trees.clone(),
             None => {
                 let trees = Arc::new(self.open_clone(&mirror, offer)?);
-                open.insert(offer.loop_id.clone(), trees.clone());
+                let made = OpenClone {
+                    trees: trees.clone(),
+                    is_suspect: false,
+                };
+                open.insert(offer.loop_id.clone(), made);
                 trees
             }
         };
@@ -185,7 +218,7 @@ impl Clones {
     /// Fetches what the mirror does not have.
     fn fill(&self, mirror: &Path, offer: &OfferMessage) -> Result<(), PlaceError> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot fetch the work: {error}");
-        if !mirror.join("HEAD").is_file() {
+        if !is_whole(mirror) {
             fs_err::create_dir_all(mirror).map_err(|error| failed(&error))?;
             let repo = self.repo(mirror);
             repo.quiet(&["init", "--quiet", "--bare"])
@@ -258,7 +291,7 @@ impl Clones {
     fn open_clone(&self, mirror: &Path, offer: &OfferMessage) -> Result<Trees, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot make a clone: {error}");
         let dir = self.folder_of(offer).join("repo");
-        if !dir.join(".git").join("HEAD").is_file() {
+        if !is_whole(&dir.join(".git")) {
             fs_err::create_dir_all(&dir).map_err(|error| failed(&error))?;
             self.repo(&dir)
                 .quiet(&["init", "--quiet"])

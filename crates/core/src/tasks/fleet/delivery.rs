@@ -83,10 +83,17 @@ impl RemoteAttempt {
             )));
         }
         if let Some(trouble) = &news.remote_trouble {
-            news.warnings.push(format!(
-                "task {task} is offered again: {worker}: {}",
-                trouble.message()
-            ));
+            let again = match trouble {
+                // Whether it is offered again depends on how often that was so.
+                AttemptTrouble::Handover(_) => "",
+                _ => " is offered again",
+            };
+            let message = format!("task {task}{again}: {worker}: {}", trouble.message());
+            let is_stored = done.commit.is_none() && self.take_stored();
+            news.warnings.push(match is_stored {
+                true => format!("{message}; it begins from the work that {worker} had stored"),
+                false => message,
+            });
         }
         news
     }

@@ -173,7 +173,11 @@ pub(super) fn make_attempt(
                 folder: ctx.clones.folder_of(offer).join("results"),
                 push_patience: ctx.wip_every,
             };
-            match handover.deliver(offer, &place, remote.as_ref()) {
+            let handed = match done.news.no_commit.take() {
+                None => handover.deliver(offer, &place, remote.as_ref()),
+                Some(message) => Err(format!("cannot commit the work: {message}")),
+            };
+            match handed {
                 Ok(delivered) => {
                     is_stored = delivered.is_stored;
                     done.commit = Some((delivered.commit, offer.git.built_on().to_owned()));
@@ -194,6 +198,10 @@ pub(super) fn make_attempt(
         }
     }
     mirror.over();
+    let machine_failure = machine_failure(&done);
+    if machine_failure.is_some() {
+        ctx.clones.suspect(offer);
+    }
     let result = match serde_json::to_value(&done) {
         Ok(result) if keeper.end().is_none() => result,
         _ => return MadeAttempt::InVain,
@@ -205,7 +213,7 @@ pub(super) fn make_attempt(
         object,
         spare,
         spare_stored: false,
-        machine_failure: machine_failure(&done),
+        machine_failure,
         loop_id: mirror.handle().loop_id(),
         mirror: Some(mirror),
     };
