@@ -108,6 +108,16 @@ pub struct EngineState {
     pub keys: Vec<String>,
     /// Workers that say they are there.
     pub workers: Vec<String>,
+    /// It runs, and takes no writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<EngineTrouble>,
+}
+
+/// Why an engine that runs cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineTrouble {
+    pub message: String,
+    pub hint: String,
 }
 
 /// Adds what is missing in an address, where it is the engine that was started here: its key and its

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -33,8 +32,15 @@ const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  \
     @details\n1 | description |\n  Write the model.\n";
 
 fn settings(world: &World, state: &str) -> HostSettings {
-    let environment = world.environment().into_iter();
-    let environment = environment.map(|(k, v)| (k.into(), v.into()));
+    let tools = world.root().join(format!("tools-{state}"));
+    let environment = world.environment().into_iter().map(|(name, value)| {
+        let value = match name {
+            // Programs of this machine alone.
+            "PATH" => format!("{}:{value}", tools.display()),
+            _ => value,
+        };
+        (name.into(), value.into())
+    });
     HostSettings {
         root: StateRoot::at(world.root().join(state)),
         environment: environment.collect(),
@@ -97,16 +103,7 @@ impl Running {
         let (tx, notices) = channel();
         let name = options.name.clone();
         let engine = server.connect();
-        let mut settings = settings(world, &format!("state-{name}"));
-        let tools = world.root().join(format!("tools-{name}"));
-        let mut environment = settings.environment.iter_mut();
-        let path = environment.find(|(name, _)| name == OsStr::new("PATH"));
-        if let (true, Some((_, path))) = (tools.is_dir(), path) {
-            let mut ours = tools.into_os_string();
-            ours.push(":");
-            ours.push(&*path);
-            *path = ours;
-        }
+        let settings = settings(world, &format!("state-{name}"));
         let worker = FleetWorker::new(
             Arc::new(engine.clone()),
             settings,
@@ -157,6 +154,13 @@ fn options((name, login): (&str, &str)) -> WorkerOptions {
         },
         wip_every: Duration::from_millis(300),
     }
+}
+
+fn program(world: &World, name: &str, text: &str) {
+    let path = world.root().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 fn config(world: &World, script: &str) -> ScudLoopConfig {
@@ -502,6 +506,43 @@ async fn an_agent_that_deletes_the_branch_of_its_task_has_done_it_all_the_same()
 }
 
 #[tokio::test]
+async fn programs_of_gates_that_are_others_on_a_workers_machine_are_no_changed_gate_files() {
+    let (world, server) = (world(), MemoryServer::new());
+    program(&world, "tools-state/check", "#!/bin/sh\n# ours\n");
+    program(&world, "tools-state-a/check", "#!/bin/sh\n# theirs\n");
+    let worker = Running::start(&world, &server, "a", 1);
+    // The third task's agent changes the program on its machine.
+    let theirs = world.root().join("tools-state-a/check");
+    let changes = format!(
+        "test $DESCARTES_TASK_ID != 3 || echo '# changed' >> {}",
+        theirs.display()
+    );
+    let mut config = config(&world, &format!("{WORKS} ;; sh {changes}"));
+    config.verification_command = Some("check".to_owned());
+    let reason = run(&world, &server, config).await;
+    assert_eq!(reason, Reason::GatesPassed);
+    let _ = worker.handed_in();
+    let loops = world.root().join("state/loops");
+    let loops = std::fs::read_dir(loops).unwrap().flatten();
+    let journals = loops.map(|dir| std::fs::read_to_string(dir.path().join("journal.jsonl")));
+    let journals: String = journals.map(Result::unwrap).collect();
+    let told = journals.lines().filter(|line| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        record["kind"] == "gate_file_changed" && record["task"] == "3"
+    });
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].contains(theirs.to_str().unwrap()),
+        "{told:?}"
+    );
+    assert_eq!(
+        journals.matches("tools-state/check").count(),
+        1,
+        "the baseline"
+    );
+}
+
+#[tokio::test]
 async fn a_clone_that_an_agent_has_damaged_is_made_whole() {
     let (world, server) = (world(), MemoryServer::new());
     let worker = Running::start(&world, &server, "a", 1);
@@ -537,13 +578,9 @@ async fn an_agent_whose_work_cannot_be_committed_blocks_its_task_alone() {
 #[test]
 fn work_that_one_machine_cannot_commit_is_done_by_another() {
     let (world, server) = (world(), MemoryServer::new());
-    let tools = world.root().join("tools-bad");
-    std::fs::create_dir(&tools).unwrap();
     let script = "#!/bin/sh\nfor word; do case $word in commit|commit-tree) echo no space left >&2; exit 1;; esac; done\n\
         PATH=${PATH#*:} exec git \"$@\"\n";
-    let git = tools.join("git");
-    std::fs::write(&git, script).unwrap();
-    std::fs::set_permissions(&git, PermissionsExt::from_mode(0o755)).unwrap();
+    program(&world, "tools-state-bad/git", script);
     let config = config(&world, WORKS);
     std::thread::scope(|scope| {
         let bad = Running::start(&world, &server, "bad", 1);

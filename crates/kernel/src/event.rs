@@ -260,6 +260,12 @@ pub enum Event {
     },
     /// Something a person should know that changes nothing.
     Warning { message: String },
+    /// The engine of workers on other machines does not answer, or answers again.
+    EngineHeard {
+        message: String,
+        /// Whether it takes writes.
+        answers: bool,
+    },
     /// The host left without ending the loop; it can be resumed.
     Interrupted {
         /// By what.

@@ -115,6 +115,11 @@ pub fn warning(message: impl Into<String>) -> Decided {
     })
 }
 
+/// The engine of workers on other machines does not answer, or answers again.
+pub fn engine_heard(message: String, answers: bool) -> Decided {
+    Decided::new(Event::EngineHeard { message, answers })
+}
+
 /// What is known of a run before its agent is started.
 #[derive(Clone, Debug, Default)]
 pub struct StartFacts {

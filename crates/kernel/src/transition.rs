@@ -201,6 +201,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::Busy { what } => state.busy = Some(what.clone()).filter(|what| !what.is_empty()),
         Event::LoopCreated { .. } => return Err(illegal(record, "a second loop_created")),
         Event::HostStarted { .. } => {
+            if let Some(tasks) = &mut state.tasks {
+                // This host has not asked it yet.
+                tasks.engine_trouble = None;
+            }
             if state.requests.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
                 state.requests.stop = None;
             }
@@ -343,6 +347,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 Some(worker) => tasks.workers.insert(task.clone(), worker.clone()),
                 None => tasks.workers.remove(task),
             };
+        }
+        Event::EngineHeard { message, answers } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.engine_trouble = Some(message.clone()).filter(|_| !answers);
         }
         Event::TaskOffered { task, offer } => {
             let tasks = state.tasks.get_or_insert_default();

@@ -277,7 +277,11 @@ impl ServerState {
 
     pub fn give_back(&mut self, token: &str) {
         for offer in &mut self.offers {
-            if offer.taken.as_ref().is_some_and(|(taken, _)| taken == token) {
+            if offer
+                .taken
+                .as_ref()
+                .is_some_and(|(taken, _)| taken == token)
+            {
                 offer.taken = None;
             }
         }

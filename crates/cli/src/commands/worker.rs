@@ -214,6 +214,7 @@ fn show(notice: &WorkerNotice, printer: &Printer) {
             printer.note(&format!("{}: taken back, in vain", of(task)));
         }
         WorkerNotice::Refused(message) => printer.warning(&format!("not taken: {message}")),
+        WorkerNotice::EngineBack => printer.note("the engine answers again"),
         WorkerNotice::EngineError(message) => {
             printer.warning(&format!("{message}: waiting"));
         }

@@ -88,7 +88,12 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
                 "warning: gate file {file} has changed since the loop began{of}"
             ))
         }
-        Event::Warning { message } => warn(format!("warning: {}", one_line(message))),
+        Event::Warning { message }
+        | Event::EngineHeard {
+            message,
+            answers: false,
+        } => warn(format!("warning: {}", one_line(message))),
+        Event::EngineHeard { message, .. } => normal(one_line(message)),
         _ => return Vec::new(),
     }]
 }

@@ -538,3 +538,48 @@ fn a_worker_that_cannot_confine_so_far_does_not_take_the_offer_and_says_why() {
         .assert_code(0);
     assert!(!world.home().join("began").exists());
 }
+
+#[test]
+fn an_engine_that_goes_away_while_agents_work_is_told_by_worker_and_coordinator() {
+    let Some(working) = Machines::at_work("an engine that goes away", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        address,
+        go,
+        child,
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    machines.engine(&["stop"]).assert_code(0);
+    eventually("the worker tells", LONG, || {
+        machines
+            .told_by("w1")
+            .contains("the engine has not confirmed a claim for")
+    });
+    let journal = machines.world.state().join("loops").join(parent);
+    let journal = || std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
+    eventually("the coordinator tells", LONG, || {
+        journal().contains("has taken no writes for")
+    });
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    let told = status.lines().find(|line| line.starts_with("  Engine: "));
+    let told = told.expect(&status);
+    assert!(told.contains("descartes engine status"), "{status}");
+    machines
+        .engine(&["start", "--listen", &address])
+        .assert_code(0);
+    eventually("its return is told", LONG, || {
+        machines.told_by("w1").contains("the engine answers again")
+            && journal().contains("answers again")
+    });
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    assert!(!status.contains("  Engine: "), "{status}");
+    std::fs::write(&go, "").unwrap();
+    let done = || {
+        let status = machines.typed(&["loop", "status", parent, "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout()).ok()?;
+        (status["completed"] == true).then_some(())
+    };
+    eventually_some("all is done", LONG, done);
+}

@@ -28,6 +28,16 @@ pub(crate) fn gate_files(
     })
 }
 
+/// Fingerprints of the programs on `PATH` that gates run.
+pub(crate) fn gate_programs(
+    gates: &[String],
+    environment: &[(OsString, OsString)],
+) -> BTreeMap<String, String> {
+    let mut files = gate_files_by(gates, Path::new("/"), environment, |_| None);
+    files.retain(|file, _| file.starts_with('/'));
+    files
+}
+
 /// Fingerprints of the files in `dir` that commands run or read, as far as their words tell: scripts,
 /// not the programs on `PATH`.
 pub fn command_files(commands: &[String], dir: &Path) -> BTreeMap<String, String> {

@@ -56,6 +56,7 @@ impl Runner<'_> {
                 // Whoever waits for an answer hears that there is none.
                 | TaskEvent::Offering { .. }
                 | TaskEvent::Notice(_)
+                | TaskEvent::Engine { .. }
                 | TaskEvent::RoomChanged
                 | TaskEvent::LockNotice
                 | TaskEvent::Prepared(_) => {}

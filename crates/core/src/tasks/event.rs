@@ -39,6 +39,8 @@ pub(crate) enum TaskEvent {
     },
     /// Something that a person should know.
     Notice(String),
+    /// The engine of workers on other machines does not answer, or answers again.
+    Engine { message: String, answers: bool },
     /// More or fewer workers are there.
     RoomChanged,
     /// What the run in a slot has spent so far.

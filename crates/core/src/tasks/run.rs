@@ -568,6 +568,9 @@ impl<'d> Runner<'d> {
                 Ok(())
             }
             TaskEvent::Notice(message) => self.d.warn(message),
+            TaskEvent::Engine { message, answers } => {
+                self.d.append(fact::engine_heard(message, answers))
+            }
             TaskEvent::Opened {
                 work,
                 slot,

@@ -79,9 +79,7 @@ impl CallHandler {
                 Ok(BridgeResult::Offers(pulled))
             }
             BridgeCall::Ack { token } => nothing(offers::ack(connection, &token).await),
-            BridgeCall::GiveBack { token } => {
-                nothing(offers::give_back(connection, &token).await)
-            }
+            BridgeCall::GiveBack { token } => nothing(offers::give_back(connection, &token).await),
             BridgeCall::ClearOffers { of } => nothing(offers::clear(connection, &of).await),
             BridgeCall::AppendEvent {
                 subject,

@@ -25,9 +25,17 @@ pub struct Checked {
 
 pub async fn check(url: &EngineUrl) -> Result<Checked, EngineFailure> {
     let connection = Connection::open(url).await?;
+    let tried = try_out(&connection, url).await;
+    tried.map_err(|failure| match failure.hints.is_empty() {
+        true => failure.hint("on the machine where it runs: descartes engine status"),
+        false => failure,
+    })
+}
+
+async fn try_out(connection: &Connection, url: &EngineUrl) -> Result<Checked, EngineFailure> {
     let worker = url.name.as_deref().is_some_and(|name| name != COORDINATOR);
     if !worker {
-        streams::ensure(&connection).await?;
+        streams::ensure(connection).await?;
     }
     let id = connection.client.new_inbox();
     let id = id.rsplit('.').next().unwrap_or("check");
@@ -35,15 +43,15 @@ pub async fn check(url: &EngineUrl) -> Result<Checked, EngineFailure> {
     let follower = Follower::start(connection.clone(), &subject, FollowFrom::Start).await?;
     let (sender, mut seen) = unbounded_channel();
     tokio::spawn(follower.run(move |delivery| sender.send(delivery).is_ok()));
-    let (write, mut last) = measure_writes(&connection, &subject).await?;
-    let refused = values::put(&connection, &subject, Some(0), None, b"second".to_vec()).await;
+    let (write, mut last) = measure_writes(connection, &subject).await?;
+    let refused = values::put(connection, &subject, Some(0), None, b"second".to_vec()).await;
     if refused != Err(EngineError::Conflict) {
         return Err(EngineFailure::new(
             "the engine took a value that did not expect what was there: leases would not be safe with it",
         ));
     }
     let lease = Some(Duration::from_secs(1));
-    last = values::put(&connection, &subject, Some(last), lease, b"lease".to_vec()).await?;
+    last = values::put(connection, &subject, Some(last), lease, b"lease".to_vec()).await?;
     let leased = Instant::now();
     let marker = async {
         while let Some(delivery) = seen.recv().await {
@@ -56,6 +64,8 @@ pub async fn check(url: &EngineUrl) -> Result<Checked, EngineFailure> {
         }
     };
     if tokio::time::timeout(MARKER_TIMEOUT, marker).await.is_err() {
+        // One whose disk is full leaves none either.
+        values::put(connection, &subject, None, None, b"last".to_vec()).await?;
         return Err(EngineFailure::new(
             "the engine left no marker when a lease ran out: its stream TASKS has other settings than descartes makes",
         )

@@ -5,7 +5,7 @@ use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState};
+use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState, EngineTrouble};
 use descartes_bridge::url::DEFAULT_PORT;
 use descartes_bridge::{EngineUrl, FollowFrom, Transport, subject};
 
@@ -18,6 +18,7 @@ use super::parties::{
 use super::{certificate, check, config, server};
 use crate::nats::connection::Connection;
 use crate::nats::follow::Follower;
+use crate::nats::values;
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -260,10 +261,13 @@ async fn status(folder: &EngineFolder) -> Result<EngineReport, EngineFailure> {
         server: None,
         keys: keys.map(|worker| worker.name.clone()).collect(),
         workers: Vec::new(),
+        trouble: None,
     };
     if let (Some(_), Some(url)) = (pid, url) {
         let connection = Connection::open(&own_server(&url)).await?;
         state.server = Some(connection.server_version());
+        let is_cluster = setup.is_some_and(|setup| setup.cluster.is_some());
+        state.trouble = trouble(&connection, folder, is_cluster).await;
         let follower = Follower::start(connection, "worker.*", FollowFrom::Start).await;
         let workers = match follower {
             Ok(follower) => follower.read_stored().await?,
@@ -279,6 +283,32 @@ async fn status(folder: &EngineFolder) -> Result<EngineReport, EngineFailure> {
         state.workers.sort();
     }
     Ok(EngineReport::Status(state))
+}
+
+/// Why an engine that runs takes no writes.
+async fn trouble(
+    connection: &Connection,
+    folder: &EngineFolder,
+    is_cluster: bool,
+) -> Option<EngineTrouble> {
+    // One value, which each status replaces.
+    let subject = subject::task("engine-status", "", 1);
+    let written = values::put(connection, &subject, None, None, b"status".to_vec());
+    let error = written.await.err()?;
+    let words = match server::last_words(folder).as_str() {
+        "" => String::new(),
+        words => format!("; its log ends with: {words}"),
+    };
+    let again = "descartes engine stop && descartes engine start (its keys and data stay, and workers come back to it)";
+    Some(EngineTrouble {
+        message: format!("it takes no writes: {error}{words}"),
+        hint: match is_cluster {
+            true => format!(
+                "two of its three servers have to run; where the disk of one is full, free some space there, then: {again}"
+            ),
+            false => format!("where its disk is full, free some space; then: {again}"),
+        },
+    })
 }
 
 async fn join_token(folder: &EngineFolder, name: &str) -> Result<EngineReport, EngineFailure> {

@@ -7,6 +7,7 @@
 //! none is ever used twice.
 
 mod claim;
+mod engine_silence;
 mod git_remote;
 mod lease;
 mod login;
@@ -19,6 +20,7 @@ mod worker_end;
 mod worker_health;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
+pub use engine_silence::{EngineSilence, SilenceNews};
 pub use git_remote::{
     OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over, ssh_command,
 };

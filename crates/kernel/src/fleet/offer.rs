@@ -109,17 +109,15 @@ pub enum EndedOffer {
 /// Decides that from what is stored about it.
 pub fn ended_offer(stored: ClaimState) -> EndedOffer {
     match stored {
-        ClaimState::Done
-        | ClaimState::Accepted
-        | ClaimState::Closed
-        | ClaimState::ForceClosed => EndedOffer::AtRest,
+        ClaimState::Done | ClaimState::Accepted | ClaimState::Closed | ClaimState::ForceClosed => {
+            EndedOffer::AtRest
+        }
         ClaimState::Held => EndedOffer::AskHolder,
-        ClaimState::Nothing
-        | ClaimState::Lapsed
-        | ClaimState::Offered
-        | ClaimState::Recalled => EndedOffer::Close {
-            forced: is_at_work(stored),
-        },
+        ClaimState::Nothing | ClaimState::Lapsed | ClaimState::Offered | ClaimState::Recalled => {
+            EndedOffer::Close {
+                forced: is_at_work(stored),
+            }
+        }
     }
 }
 

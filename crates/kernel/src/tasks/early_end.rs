@@ -187,10 +187,9 @@ impl EarlyEnd {
                 self.unusable_agents += 1;
                 let failures = self.unusable_agents;
                 match is_last && failures >= UNUSABLE_AGENTS {
-                    true => AfterTrouble::EndsAll(IterativeExitReason::AgentFailed {
-                        failures,
-                        last,
-                    }),
+                    true => {
+                        AfterTrouble::EndsAll(IterativeExitReason::AgentFailed { failures, last })
+                    }
                     false => AfterTrouble::GoesOn,
                 }
             }

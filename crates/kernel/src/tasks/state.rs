@@ -333,6 +333,9 @@ pub struct TasksState {
     /// By task: the number of the offer whose result was written down last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<TaskId, u64>,
+    /// What is wrong with the engine of workers on other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_trouble: Option<String>,
     /// Logins of workers on other machines that their providers have limited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited_logins: Vec<LimitedLogin>,

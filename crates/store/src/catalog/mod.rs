@@ -133,6 +133,7 @@ pub fn standing(dir: &LoopDir) -> Result<LoopStanding, JournalError> {
             | Event::Unpaused
             | Event::Checkpoint { .. }
             | Event::Warning { .. }
+            | Event::EngineHeard { .. }
             | Event::Unknown => return false,
             Event::LoopFinished { reason } => end = Some(reason.clone()),
             Event::LoopCreated { ended, .. } => end = ended.clone(),

@@ -122,6 +122,10 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
     }
     if status.is_live() {
         activity_lines(block, state, status, now);
+        let trouble = state.tasks.as_ref();
+        if let Some(trouble) = trouble.and_then(|tasks| tasks.engine_trouble.as_ref()) {
+            block.add("Engine", trouble);
+        }
     }
     if let Some(words) = unjudged(state) {
         block.add("Not judged yet", words);

@@ -91,6 +91,7 @@ pub fn status(report: &EngineReport, printer: &Printer) -> Result<i32, CliError>
         server,
         keys,
         workers,
+        trouble,
         ..
     } = state;
     match (address, pid) {
@@ -119,7 +120,10 @@ pub fn status(report: &EngineReport, printer: &Printer) -> Result<i32, CliError>
     if pid.is_some() {
         printer.line(&format!("  workers  {}", named(workers)));
     }
-    Ok(0)
+    match trouble {
+        None => Ok(0),
+        Some(trouble) => Err(CliError::failed(&trouble.message, &trouble.hint)),
+    }
 }
 
 pub fn stopped(report: &EngineReport, printer: &Printer) -> Result<i32, CliError> {

@@ -192,10 +192,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<CancelReport, CliErr
     let mut text = match nothing_new {
         true => {
             let reason = found.state()?.exit_reason();
-            format!(
-                "the loop had already ended: {}{NOTHING}",
-                reason.sentence()
-            )
+            format!("the loop had already ended: {}{NOTHING}", reason.sentence())
         }
         false => "the loop was not running: recorded as cancelled".to_owned(),
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, FollowFrom, subject};
-use descartes_kernel::fleet::{KnownOffer, RemoteHealth, WatchTerms};
+use descartes_kernel::fleet::{EngineSilence, KnownOffer, RemoteHealth, WatchTerms};
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
 
@@ -29,6 +29,8 @@ use crate::tasks::place::Workplace;
 const CARRIER: &str = "remote.git";
 /// How often it is looked who is there.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(3);
+/// How often it is tried whether the engine takes writes: as often as each worker renews its claim.
+const LOOK_AT_ENGINE: Duration = Duration::from_secs(15);
 /// How often threads look whether they are still wanted.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long attempts that are over may take to tell their workers.
@@ -116,8 +118,13 @@ impl Fleet {
             });
         })?;
         spawn(&shared, "fleet workers", |shared| {
+            let (mut silence, mut looked) = (EngineSilence::default(), Duration::ZERO);
             while !shared.is_closed() {
                 shared.look_for_workers();
+                if shared.now() >= looked + LOOK_AT_ENGINE {
+                    looked = shared.now();
+                    shared.look_at_engine(&mut silence);
+                }
                 std::thread::sleep(LOOK_FOR_WORKERS);
             }
         })?;

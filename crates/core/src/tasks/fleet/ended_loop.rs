@@ -93,15 +93,12 @@ fn open_offers(tasks: &TasksState) -> Vec<OpenOffer> {
 }
 
 /// Stops whoever is at work on the open offers of a loop that has no host.
-pub fn stop_remote_agents(
-    state: &LoopState,
-    connect: &ConnectEngine,
-    grace: Grace,
-) -> StoppedWork {
+pub fn stop_remote_agents(state: &LoopState, connect: &ConnectEngine, grace: Grace) -> StoppedWork {
     let mut all = StoppedWork::default();
     let config = state.config.tasks.as_ref();
     let address = config.and_then(|tasks| tasks.workers.as_deref());
-    let (Some(address), Some(tasks), true) = (address, &state.tasks, state.has_open_offers()) else {
+    let (Some(address), Some(tasks), true) = (address, &state.tasks, state.has_open_offers())
+    else {
         return all;
     };
     let open = open_offers(tasks);

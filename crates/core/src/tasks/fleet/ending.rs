@@ -4,12 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use descartes_bridge::EngineError;
-use descartes_kernel::fleet::{EndOrder, WorkerEnd};
+use descartes_kernel::fleet::{EndOrder, EngineSilence, SilenceNews, WorkerEnd};
 
 /// Told by whoever ends the worker and by whoever asks the engine.
 pub(super) struct Ending {
     origin: Instant,
     end: Mutex<WorkerEnd>,
+    silence: Mutex<(EngineSilence, Option<SilenceNews>)>,
 }
 
 impl Default for Ending {
@@ -17,6 +18,7 @@ impl Default for Ending {
         Self {
             origin: Instant::now(),
             end: Mutex::default(),
+            silence: Mutex::default(),
         }
     }
 }
@@ -36,10 +38,24 @@ impl Ending {
 
     /// An answer of the engine, or none.
     pub(super) fn heard<T>(&self, answer: &Result<T, EngineError>) {
+        let is_away = matches!(answer, Err(error) if error.is_temporary());
+        let mut silence = self.silence();
+        let news = silence.0.heard(self.origin.elapsed(), !is_away);
+        silence.1 = news.or(silence.1);
+        drop(silence);
         match answer {
             Err(error) if error.is_temporary() => self.end().engine_is_away(self.origin.elapsed()),
             _ => self.end().engine_answered(),
         }
+    }
+
+    fn silence(&self) -> MutexGuard<'_, (EngineSilence, Option<SilenceNews>)> {
+        self.silence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What people should know of the engine, told once.
+    pub(super) fn take_news(&self) -> Option<SilenceNews> {
+        self.silence().1.take()
     }
 
     /// Whether an engine that is away is still waited for.

@@ -8,15 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, EngineError, SubjectEntry, subject};
-use descartes_kernel::fleet::{KnownOffer, OfferRefs, RemoteHealth, StoredClaim, WatchTerms};
+use descartes_kernel::fleet::{
+    EngineSilence, KnownOffer, OfferRefs, RemoteHealth, SilenceNews, StoredClaim, WatchTerms,
+};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::TasksConfig;
+use descartes_text::units::show_duration;
 use tracing::debug;
 
 use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{AttemptNote, WorkerFacts, child_name};
-use super::stored::{remember, stored_claim, stored_memory};
+use super::stored::{remember, stored_claim, stored_memory, try_write};
 use crate::host::HostSettings;
 use crate::host::message::HostMessage;
 use crate::tasks::event::TaskEvent;
@@ -209,6 +212,27 @@ impl FleetShared {
         if let (Some(Ok(note)), Some((task, epoch))) = (note, key) {
             self.tell(&task, epoch, AttemptInput::Note { worker, note });
         }
+    }
+
+    /// Tells of an engine that does not answer, or takes no writes, and of its return.
+    pub(super) fn look_at_engine(&self, silence: &mut EngineSilence) {
+        let tried = try_write(&self.engine, &self.loop_id);
+        let news = silence.heard(self.now(), tried.is_ok());
+        let address = self.tasks.workers.as_deref().unwrap_or_default();
+        let (message, answers) = match (news, tried) {
+            (Some(SilenceNews::Away { lasting }), Err(error)) => (
+                format!(
+                    "the engine {address} has taken no writes for {} ({error}): agents of its workers stand still within \
+                 a minute, and go on when it is back; on its machine: descartes engine status",
+                    show_duration(lasting)
+                ),
+                false,
+            ),
+            (Some(SilenceNews::Back), _) => (format!("the engine {address} answers again"), true),
+            _ => return,
+        };
+        let event = TaskEvent::Engine { message, answers };
+        drop(self.tx.send(HostMessage::Task(Box::new(event))));
     }
 
     pub(super) fn look_for_workers(&self) {

@@ -1,5 +1,6 @@
 //! One attempt on a worker: claimed, made as a task loop makes its own, handed in.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use super::messages::{
 use super::mirror_source::{MirrorHandle, MirrorSource};
 use super::results::{FinishedAttempt, Results};
 use super::wip::{WipKeeper, WipOf};
+use crate::host::gate_files::gate_programs;
 use crate::host::message::HostMessage;
 use crate::host::{AttemptTree, HostSettings};
 use crate::tasks::attempt::Job;
@@ -48,6 +50,8 @@ pub(super) struct SlotContext {
     /// Limits that providers told this worker.
     pub(super) limits: Mutex<Vec<LimitedLogin>>,
     pub(super) results: Results,
+    /// By task loop: the programs of its gates on this machine, as they were when they were met first.
+    pub(super) gate_programs: Mutex<HashMap<String, BTreeMap<String, String>>>,
     /// How often work in progress is stored; as long a repository is tried that does not take commits.
     pub(super) wip_every: Duration,
     pub(super) ending: Arc<Ending>,
@@ -90,6 +94,24 @@ impl SlotContext {
             "the provider of {agent} has limited the login `{}` until {until:.0}",
             self.login
         ))
+    }
+
+    /// What the gates of an offer hang on: files of the tree as the coordinator knows them, and the programs of this
+    /// machine.
+    fn gate_files(&self, offer: &OfferMessage) -> BTreeMap<String, String> {
+        let gates = &offer.order.config.verify;
+        let found = gate_programs(gates, &self.settings.environment);
+        let known = self.gate_programs.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let known = known.entry(offer.loop_id.clone()).or_default();
+        let ours = found.into_iter().map(|(file, print)| {
+            let print = known.entry(file.clone()).or_insert(print).clone();
+            (file, print)
+        });
+        let of_tree = offer.order.gate_files.iter();
+        let of_tree = of_tree.filter(|(file, _)| !file.starts_with('/'));
+        let of_tree = of_tree.map(|(file, print)| (file.clone(), print.clone()));
+        of_tree.chain(ours).collect()
     }
 
     /// A limit that an attempt was told holds for this worker's login alone.
@@ -351,6 +373,7 @@ impl Making<'_> {
 fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder {
     let mut order = offer.order.clone();
     order.slot = slot;
+    order.gate_files = ctx.gate_files(offer);
     order.name = format!("{}@{}", order.name, ctx.worker);
     let worker = serde_json::Value::from(ctx.worker.as_str());
     order.family.insert("worker".to_owned(), worker);

@@ -83,6 +83,22 @@ pub(super) fn remember(engine: &Arc<dyn Engine>, loop_id: &str) -> Result<u64, E
     }
 }
 
+/// Writes that once more: whether the engine takes writes. Nothing is written into another store than that in which
+/// it was found.
+pub(super) fn try_write(engine: &Arc<dyn Engine>, loop_id: &str) -> Result<(), EngineError> {
+    let subject = memory_subject(loop_id);
+    let Some(entry) = engine.get(&subject)? else {
+        return Ok(());
+    };
+    let Some(value) = entry.value() else {
+        return Ok(());
+    };
+    match engine.put(&subject, Some(entry.seq), None, value) {
+        Ok(_) | Err(EngineError::Conflict) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The object with the commits of a result.
 pub(super) fn result_object(subject: &str) -> String {
     format!("{}-result", file_name(subject))

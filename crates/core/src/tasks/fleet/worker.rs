@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::{EndOrder, LeaseTerms, OfferRefusals, WorkerHealth, check_remote};
+use descartes_kernel::fleet::{
+    EndOrder, LeaseTerms, OfferRefusals, SilenceNews, WorkerHealth, check_remote,
+};
 use descartes_kernel::sandbox::SandboxLevel;
 use descartes_text::units::show_duration;
 use tracing::{debug, info, warn};
@@ -90,6 +92,8 @@ pub enum WorkerNotice {
     Refused(String),
     /// The engine does not answer; it is asked again.
     EngineError(String),
+    /// It answers again.
+    EngineBack,
 }
 
 /// Tells of what happens.
@@ -158,6 +162,7 @@ impl FleetWorker {
                     worker: options.name.clone(),
                     login: options.login.clone(),
                     limits: Mutex::default(),
+                    gate_programs: Mutex::default(),
                     results,
                     wip_every: options.wip_every,
                     ending: Arc::new(Ending::default()),
@@ -543,6 +548,22 @@ impl WorkerShared {
         }
     }
 
+    /// Tells of an engine that does not answer while attempts are under way: slots that are busy do not ask for
+    /// offers.
+    fn tell_silence(&self) {
+        match self.ctx.ending.take_news() {
+            None => {}
+            Some(SilenceNews::Back) => (self.tell)(WorkerNotice::EngineBack),
+            Some(SilenceNews::Away { lasting }) => {
+                (self.tell)(WorkerNotice::EngineError(format!(
+                    "the engine has not confirmed a claim for {}: agents stand still when their claims run out, and go \
+                     on when it is back",
+                    show_duration(lasting)
+                )));
+            }
+        }
+    }
+
     /// Says that it is there, and looks after results, until the end.
     fn stay_known(&self) {
         // What an earlier process of this worker left is looked at first.
@@ -550,6 +571,7 @@ impl WorkerShared {
         let mut looked = Instant::now();
         while !self.ended.load(Ordering::SeqCst) {
             self.announce();
+            self.tell_silence();
             if looked.elapsed() >= RESULTS_EVERY {
                 looked = Instant::now();
                 self.ctx.results.look_after();
