@@ -351,6 +351,19 @@ async fn a_result_that_the_repository_does_not_take_comes_through_the_engine() {
 }
 
 #[tokio::test]
+async fn a_repository_that_hangs_is_left_for_the_engine() {
+    let world = world();
+    let shared = shared_repository(&world, "pre-receive", "sleep 600");
+    let began = Instant::now();
+    let told = run_by(&world, &shared).await;
+    assert!(
+        told.contains("a could not push to it: from now on commits travel"),
+        "{told}"
+    );
+    assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
     let world = world();
     // It takes the result of the first task, and gives and takes nothing from then on.
@@ -540,6 +553,29 @@ async fn programs_of_gates_that_are_others_on_a_workers_machine_are_no_changed_g
         1,
         "the baseline"
     );
+}
+
+#[test]
+fn a_worker_without_the_program_of_a_gate_makes_no_attempt() {
+    let (world, server) = (world(), MemoryServer::new());
+    program(&world, "tools-state/check", "#!/bin/sh\n");
+    program(&world, "tools-state-has/check", "#!/bin/sh\n");
+    let mut config = config(&world, WORKS);
+    config.verification_command = Some("check work".to_owned());
+    std::thread::scope(|scope| {
+        let lacks = Running::start(&world, &server, "lacks", 1);
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run(&world, &server, config))
+        });
+        lacks.hears(|notice| {
+            matches!(notice, WorkerNotice::Refused(why)
+                if why == "the gate `check work` cannot be run: check is not installed on here")
+        });
+        let has = Running::start(&world, &server, "has", 1);
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        assert_eq!((has.handed_in(), lacks.handed_in()), (3, 0));
+    });
 }
 
 #[tokio::test]

@@ -241,6 +241,17 @@ impl Repo {
         Self::output(self.change(Need::Must, limit, call)?)
     }
 
+    /// The same for a transfer that tells of its progress, and hangs where it says nothing for so long.
+    pub(super) fn transfer(
+        &self,
+        args: &[&str],
+        limit: Duration,
+        silence: Duration,
+    ) -> Asked<String> {
+        let call = || self.hookless(args).ended_when_silent(silence);
+        Self::output(self.change(Need::Must, limit, call)?)
+    }
+
     /// Changes of several refs at once, each on the condition that it is as it is expected to be.
     pub(super) fn update_refs(&self, script: &str) -> Asked<()> {
         let call = || {

@@ -51,6 +51,14 @@ pub enum WorktreeError {
         /// How long it was given.
         limit: Duration,
     },
+    /// git told of no progress for so long and was killed.
+    #[error("git {verb} has hung for {limit:?} and was killed")]
+    Silent {
+        /// The subcommand.
+        verb: String,
+        /// How long it may say nothing.
+        limit: Duration,
+    },
     /// Somebody wanted the end before git was through.
     #[error("git {verb} was killed, because the loop was told to stop")]
     Stopped {

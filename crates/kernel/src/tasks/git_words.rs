@@ -69,7 +69,16 @@ fn is_error(line: &&str) -> bool {
 }
 
 /// What ssh and git say besides the reason when another repository does not answer or refuses.
-const REMOTE_NOISE: [&str; 9] = [
+const REMOTE_NOISE: [&str; 18] = [
+    "enumerating objects",
+    "counting objects",
+    "delta compression",
+    "compressing objects",
+    "writing objects",
+    "total ",
+    "receiving objects",
+    "resolving deltas",
+    "unpacking objects",
     "warning:",
     "hint:",
     "remote:",
@@ -328,5 +337,18 @@ mod tests {
         for (words, reason) in table {
             assert_eq!(git_reason(words), reason);
         }
+    }
+
+    #[test]
+    fn progress_is_no_reason() {
+        let told = "Enumerating objects: 3, done.\nCounting objects:  33% (1/3)\rCounting objects: 100% (3/3), done.\n\
+            Writing objects: 100% (3/3), 228 bytes | 228.00 KiB/s, done.\nTotal 3 (delta 0), reused 0 (delta 0)\n\
+            remote: Resolving deltas: 100% (1/1), done.\nremote: no room\nTo /srv/app.git\n \
+            ! [remote rejected] abc -> refs/descartes/l/result (pre-receive hook declined)\n\
+            error: failed to push some refs to '/srv/app.git'";
+        assert_eq!(
+            remote_reason(told),
+            "no room (! [remote rejected] abc -> refs/descartes/l/result (pre-receive hook declined))"
+        );
     }
 }

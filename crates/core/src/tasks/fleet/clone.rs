@@ -245,7 +245,7 @@ impl Clones {
             let refs = offer_refs(&offer.loop_id, &offer.subject);
             let branch = branch.as_ref().map(|_| refs.branch());
             let names: Vec<String> = [refs.base()].into_iter().chain(branch).collect();
-            return GitRemote::at(url, &repo)
+            return GitRemote::at(url, &repo, self.settings.remote_terms)
                 .fetch(&names)
                 .map_err(|message| PlaceError::Remote(format!("{url}: {message}")));
         }

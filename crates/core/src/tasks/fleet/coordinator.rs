@@ -77,7 +77,8 @@ impl Fleet {
         let remote = match &tasks.git_remote {
             None => None,
             Some(url) => {
-                let remote = GitRemote::open(url, &*place, &folder.join(CARRIER));
+                let remote =
+                    GitRemote::open(url, &*place, &folder.join(CARRIER), d.settings.remote_terms);
                 Some(Arc::new(remote.map_err(HostError::Internal)?))
             }
         };
@@ -145,7 +146,8 @@ impl Fleet {
         {
             // Gits of before may have been told to end.
             let repo = Repo::at(&dir, &git_of(&shared.settings)).with_env("GIT_DIR", &dir);
-            GitRemote::at(remote.url(), &repo).forget(&shared.loop_id, &over);
+            GitRemote::at(remote.url(), &repo, shared.settings.remote_terms)
+                .forget(&shared.loop_id, &over);
         }
         drop(fs_err::remove_dir_all(dir));
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::fleet::{
-    OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over, ssh_command,
+    OfferRefs, RemoteFault, RemoteTerms, check_remote, loop_refs, probe_ref, refs_over, ssh_command,
 };
 use descartes_kernel::tasks::remote_reason;
 use tracing::{debug, warn};
@@ -28,16 +28,15 @@ const TALK: Duration = Duration::from_secs(60);
 
 const FETCH: [&str; 7] = [
     "fetch",
-    "--quiet",
+    "--progress",
     "--no-tags",
     "--no-write-fetch-head",
     "--no-prune",
     "--no-recurse-submodules",
     "--",
 ];
-const PUSH: [&str; 7] = [
-    "push",
-    "--quiet",
+/// Behind `push` and how much it says.
+const PUSH: [&str; 5] = [
     "--no-verify",
     "--no-follow-tags",
     "--no-signed",
@@ -71,11 +70,13 @@ pub(super) struct OfferRemote {
 pub(super) struct GitRemote {
     url: String,
     repo: Repo,
+    /// A transfer that tells of no progress for so long hangs.
+    silence: Duration,
 }
 
 impl GitRemote {
     /// Calls git in a bare repository that is there.
-    pub(super) fn at(url: &str, repo: &Repo) -> Self {
+    pub(super) fn at(url: &str, repo: &Repo, terms: RemoteTerms) -> Self {
         let repo = repo
             // Nobody is there who could answer.
             .with_env("SSH_ASKPASS_REQUIRE", "never")
@@ -92,40 +93,57 @@ impl GitRemote {
         Self {
             url: url.to_owned(),
             repo,
+            silence: terms.patience,
         }
     }
 
     /// The same in a bare repository that is made there, and sees the objects of a place.
-    pub(super) fn open(url: &str, place: &dyn Workplace, dir: &Path) -> Result<Self, String> {
+    pub(super) fn open(
+        url: &str,
+        place: &dyn Workplace,
+        dir: &Path,
+        terms: RemoteTerms,
+    ) -> Result<Self, String> {
         let repo = place.carrier(dir).map_err(|error| error.to_string())?;
-        Ok(Self::at(url, &repo))
+        Ok(Self::at(url, &repo, terms))
     }
 
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    fn call(&self, args: &[&str], more: &[String], limit: Duration) -> Result<String, String> {
-        let mut args = args.to_vec();
-        args.push(&self.url);
-        args.extend(more.iter().map(String::as_str));
-        self.repo
-            .limited(&args, limit)
-            .map_err(|error| reason_of(&error))
+    fn words<'w>(&'w self, args: &[&[&'w str]], more: &'w [String]) -> Vec<&'w str> {
+        let mut words = args.concat();
+        words.push(&self.url);
+        words.extend(more.iter().map(String::as_str));
+        words
+    }
+
+    /// A talk that is over soon.
+    fn call(&self, args: &[&[&str]], more: &[String]) -> Result<String, String> {
+        let called = self.repo.limited(&self.words(args, more), TALK);
+        called.map_err(|error| reason_of(&error))
+    }
+
+    /// One that may take long, as long as it tells of its progress.
+    fn transfer(&self, args: &[&[&str]], more: &[String]) -> Result<(), String> {
+        let words = self.words(args, more);
+        let called = self.repo.transfer(&words, TRANSFER, self.silence);
+        called.map(drop).map_err(|error| reason_of(&error))
     }
 
     /// Puts commits there under these refs.
     pub(super) fn push(&self, commits: &[(&str, String)]) -> Result<(), String> {
         let refs = commits.iter();
         let refs: Vec<String> = refs.map(|(it, name)| format!("+{it}:{name}")).collect();
-        self.call(&PUSH, &refs, TRANSFER).map(drop)
+        self.transfer(&[&["push", "--progress"], &PUSH], &refs)
     }
 
     /// Fetches these refs, under the same names.
     pub(super) fn fetch(&self, names: &[String]) -> Result<(), String> {
         let refs = names.iter().map(|name| format!("+{name}:{name}"));
         let refs: Vec<String> = refs.collect();
-        self.call(&FETCH, &refs, TRANSFER).map(drop)
+        self.transfer(&[&FETCH], &refs)
     }
 
     /// A bundle of what was fetched under a ref, without the history of a commit.
@@ -139,7 +157,7 @@ impl GitRemote {
     /// Commits and their refs that begin so.
     pub(super) fn list(&self, begin: &str) -> Result<Vec<(String, String)>, String> {
         let args = ["ls-remote", "--quiet", "--refs", "--"];
-        let listed = self.call(&args, &[format!("{begin}*")], TALK)?;
+        let listed = self.call(&[&args], &[format!("{begin}*")])?;
         let pairs = listed.lines().filter_map(|line| line.split_once('\t'));
         let pairs = pairs.map(|(commit, name)| (commit.to_owned(), name.to_owned()));
         Ok(pairs.collect())
@@ -147,7 +165,7 @@ impl GitRemote {
 
     pub(super) fn delete(&self, names: &[&str]) -> Result<(), String> {
         let refs: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
-        self.call(&PUSH, &refs, TALK).map(drop)
+        self.call(&[&["push", "--quiet"], &PUSH], &refs).map(drop)
     }
 
     /// Deletes what lies there of these offers of a task loop.
@@ -178,7 +196,7 @@ impl GitRemote {
         let commit = made().map_err(|error| reason_of(&error))?;
         let name = probe_ref(&uuid::Uuid::now_v7().to_string());
         let refs = [format!("+{commit}:{name}")];
-        self.call(&PUSH, &refs, TALK)?;
+        self.call(&[&["push", "--quiet"], &PUSH], &refs)?;
         self.delete(&[&name])
     }
 }
@@ -203,13 +221,15 @@ pub(in crate::tasks) fn try_remote(
         let known = user.ask(&["config", "--get", key]);
         repo = repo.with_setting(key, known.as_deref().unwrap_or(unknown));
     }
-    GitRemote::at(url, &repo).probe().map_err(|message| {
-        HostError::refused(
-            format!("cannot put work into the repository {url}: {message}"),
-            format!(
-                "try it with: git push --dry-run {} HEAD:refs/descartes/try",
-                descartes_text::shell::word(url)
-            ),
-        )
-    })
+    GitRemote::at(url, &repo, settings.remote_terms)
+        .probe()
+        .map_err(|message| {
+            HostError::refused(
+                format!("cannot put work into the repository {url}: {message}"),
+                format!(
+                    "try it with: git push --dry-run {} HEAD:refs/descartes/try",
+                    descartes_text::shell::word(url)
+                ),
+            )
+        })
 }

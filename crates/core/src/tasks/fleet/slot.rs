@@ -306,7 +306,12 @@ fn place_for(
         return Ok((place, None));
     };
     let dir = ctx.clones.folder_of(offer);
-    let remote = GitRemote::open(url, &*place, &dir.join(format!("remote-{slot}.git")))?;
+    let remote = GitRemote::open(
+        url,
+        &*place,
+        &dir.join(format!("remote-{slot}.git")),
+        ctx.settings.remote_terms,
+    )?;
     let remote = OfferRemote {
         remote: Arc::new(remote),
         refs: offer_refs(&offer.loop_id, &offer.subject),

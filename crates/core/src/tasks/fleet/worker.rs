@@ -1,7 +1,7 @@
 //! A worker: takes attempts that task loops on other machines offer, and makes them in slots.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use super::keeper::{ClaimOf, TakenClaim, claim};
 use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
 use super::results::Results;
 use super::slot::{MadeAttempt, SlotContext, make_attempt};
-use crate::host::{HostError, HostSettings, ask_profiles, try_level};
+use crate::host::{HostError, HostSettings, ask_profiles, missing_programs, program_of, try_level};
 use crate::tasks::attempt_control::Control;
 
 /// The pool of workers and offers that name none.
@@ -424,6 +424,12 @@ impl WorkerShared {
         if let Some(reason) = self.ctx.limit_objection(offer) {
             return Some(reason);
         }
+        if let Some((gate, program)) = self.missing_gate_program(offer) {
+            let host = &self.options.host;
+            return Some(format!(
+                "the gate `{gate}` cannot be run: {program} is not installed on {host}"
+            ));
+        }
         let mut config = offer.order.config.clone();
         ask_profiles(&mut config, &self.ctx.settings);
         let level = config.sandbox.effective();
@@ -433,6 +439,28 @@ impl WorkerShared {
             level.as_str(),
             self.options.host
         ))
+    }
+
+    /// A gate whose program the coordinator has, and this machine has not. What neither has may be what the agent
+    /// is to make.
+    fn missing_gate_program<'o>(&self, offer: &'o OfferMessage) -> Option<(&'o str, &'o str)> {
+        let order = &offer.order;
+        let has_coordinator = |program: &str| {
+            let mut files = order.gate_files.keys();
+            files.any(|file| file.starts_with('/') && file.rsplit('/').next() == Some(program))
+        };
+        let gates = order.config.verify.iter().map(String::as_str);
+        let begin = gates.filter_map(|gate| Some((gate, program_of(gate)?)));
+        let begin: Vec<_> = begin
+            .filter(|(_, program)| has_coordinator(program))
+            .collect();
+        let programs: BTreeSet<&str> = begin.iter().map(|(_, program)| *program).collect();
+        if programs.is_empty() {
+            return None;
+        }
+        let missing = missing_programs(&programs, &self.ctx.settings.environment, Path::new("/"));
+        let mut begin = begin.into_iter();
+        begin.find(|(_, program)| missing.contains(program))
     }
 
     /// Tries whether agents can be confined so far here. What works once is not tried again.

@@ -71,6 +71,8 @@ pub(super) struct CallOrder {
     pub(super) cwd: PathBuf,
     pub(super) stdin: Option<Vec<u8>>,
     pub(super) limit: Duration,
+    /// It is ended where it says nothing for so long.
+    pub(super) silence: Option<Duration>,
     pub(super) manner: Manner,
 }
 
@@ -85,6 +87,8 @@ pub(super) struct Ran {
 pub(super) enum End {
     Exit(Option<i32>),
     Late,
+    /// It said nothing for too long.
+    Silent,
     /// Somebody wanted the end.
     Stopped,
 }
@@ -270,11 +274,15 @@ impl Guards {
             });
         };
         let output = Box::new(CallOutput::default());
+        let quiet = order.silence.map(|limit| QuietLimit {
+            limit,
+            since: output.last.clone(),
+        });
         if let Err(error) = post.supervisor.start(number, &launch, output) {
             lock(&self.under_way).calls.remove(&number);
             return Err(error);
         }
-        let end = post.watch(number, limit, order.manner);
+        let end = post.watch(number, limit, quiet.as_ref(), order.manner);
         lock(&self.under_way).calls.remove(&number);
         let report = post.supervisor.collect(DRAIN);
         // Wishes that came too late are for no later call.
@@ -294,20 +302,34 @@ impl Guards {
 }
 
 impl CallGuard {
-    fn watch(&self, number: u64, limit: Duration, manner: Manner) -> End {
+    fn watch(
+        &self,
+        number: u64,
+        limit: Duration,
+        quiet: Option<&QuietLimit>,
+        manner: Manner,
+    ) -> End {
         let began = Instant::now();
         let mut until = began.checked_add(limit);
         let mut end = None;
         let mut stop = None;
         loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let silent = quiet.map(QuietLimit::until);
+            let next = until.into_iter().chain(silent).min();
+            let left = next.map(|next| next.saturating_duration_since(Instant::now()));
             let news = match (end, left) {
                 (None, Some(left)) => self.rx.recv_timeout(left),
                 _ => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match news {
                 Err(RecvTimeoutError::Timeout) => {
-                    end = Some(stop.map_or(End::Late, |_| End::Stopped));
+                    let is_late = until.is_some_and(|until| Instant::now() >= until);
+                    let over = match quiet {
+                        Some(quiet) if !is_late && Instant::now() < quiet.until() => continue,
+                        Some(_) if !is_late => End::Silent,
+                        _ => End::Late,
+                    };
+                    end = Some(stop.map_or(over, |_| End::Stopped));
                     let how = stop.unwrap_or(Ending::Ask { grace: GRACE });
                     self.supervisor.terminate(how);
                 }
@@ -344,11 +366,34 @@ impl CallGuard {
     }
 }
 
+/// How long a call may say nothing.
+struct QuietLimit {
+    limit: Duration,
+    since: Arc<Mutex<Instant>>,
+}
+
+impl QuietLimit {
+    fn until(&self) -> Instant {
+        *lock(&self.since) + self.limit
+    }
+}
+
 /// What a call says: an answer on one stream, and the end of the other.
-#[derive(Default)]
 struct CallOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    /// When it began, or last said something.
+    last: Arc<Mutex<Instant>>,
+}
+
+impl Default for CallOutput {
+    fn default() -> Self {
+        Self {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            last: Arc::new(Mutex::new(Instant::now())),
+        }
+    }
 }
 
 impl CallOutput {
@@ -362,6 +407,7 @@ impl CallOutput {
 
 impl Sink for CallOutput {
     fn chunk(&mut self, channel: Channel, bytes: &[u8]) {
+        *lock(&self.last) = Instant::now();
         match channel {
             Channel::Stdout => {
                 let room = LONGEST_ANSWER.saturating_sub(self.stdout.len());
@@ -382,7 +428,26 @@ impl Sink for CallOutput {
 mod tests {
     use super::*;
     use crate::worktree::deadline::Deadline;
+    use crate::worktree::error::WorktreeError;
     use crate::worktree::git::Git;
+
+    #[test]
+    fn a_call_that_says_nothing_is_ended_and_one_that_tells_of_its_progress_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = Git::default().program("/bin/sh");
+        let call = |script: &str| {
+            let call = shell.own(dir.path()).args(["-c", script]);
+            let call = call.ended_when_silent(Duration::from_secs(2));
+            call.run(Deadline::after(Duration::from_secs(50)))
+        };
+        let told = "for n in 1 2 3 4 5 6 7 8; do echo $n >&2; sleep 0.5; done";
+        assert_eq!(call(told).ok().and_then(|answer| answer.code), Some(0));
+        let error = call("echo begun >&2; sleep 50").err();
+        assert!(
+            matches!(error, Some(WorktreeError::Silent { .. })),
+            "{error:?}"
+        );
+    }
 
     #[test]
     fn a_call_under_way_may_finish_unless_it_takes_long_or_is_to_be_killed() {

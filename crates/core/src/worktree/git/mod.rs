@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use descartes_proc::{Ending, StartError};
 use descartes_store::debug_log::variant;
@@ -127,6 +127,7 @@ impl Git {
             variables: Vec::new(),
             dir: dir.to_owned(),
             stdin: None,
+            silence: None,
             manner: None,
             guards: self.guards.clone(),
         }
@@ -144,6 +145,8 @@ pub(crate) struct Call {
     variables: Vec<(OsString, OsString)>,
     dir: PathBuf,
     stdin: Option<Vec<u8>>,
+    /// It is ended where it says nothing for so long: only where it is guarded.
+    silence: Option<Duration>,
     /// How it is guarded; `None`: it can start nothing.
     manner: Option<Manner>,
     guards: Option<Arc<Guards>>,
@@ -174,6 +177,12 @@ impl Call {
 
     pub(crate) fn stdin(mut self, bytes: Vec<u8>) -> Call {
         self.stdin = Some(bytes);
+        self
+    }
+
+    /// It tells of its progress, and hangs where it says nothing for so long.
+    pub(crate) fn ended_when_silent(mut self, limit: Duration) -> Call {
+        self.silence = Some(limit);
         self
     }
 
@@ -215,6 +224,7 @@ impl Call {
             cwd: self.dir,
             stdin: self.stdin,
             limit: deadline.left(),
+            silence: self.silence,
             manner,
         };
         let ran = guards.run(order).map_err(|error| match error {
@@ -236,6 +246,10 @@ impl Call {
             End::Late => Err(WorktreeError::Late {
                 verb,
                 limit: deadline.limit,
+            }),
+            End::Silent => Err(WorktreeError::Silent {
+                verb,
+                limit: self.silence.unwrap_or_default(),
             }),
             End::Stopped => Err(WorktreeError::Stopped { verb }),
         }
