@@ -112,6 +112,14 @@ pub fn number(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("`{text}` is not a whole number; use for example 5"))
 }
 
+/// Attempts that a worker makes at once: each is a thread and an agent.
+pub fn slots(text: &str) -> Result<u32, String> {
+    match number(text)? {
+        slots @ 1..=1_000 => Ok(slots),
+        _ => Err("a worker makes 1 to 1000 attempts at once".to_owned()),
+    }
+}
+
 /// Reads `NAME=VALUE` or `NAME`. The value is not repeated in the error: it may be a secret.
 pub fn variable(text: &str) -> Result<Variable, String> {
     let (name, value) = match text.split_once('=') {

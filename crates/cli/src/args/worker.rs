@@ -22,7 +22,7 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "FILE")]
     pub engine_file: Option<PathBuf>,
     /// Attempts to make at once
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::slots)]
     pub slots: u32,
     /// Take offers of this pool (a coordinator asks for it with --workers URL#NAME)
     #[arg(long, value_name = "NAME", default_value = descartes_core::tasks::fleet::DEFAULT_POOL)]

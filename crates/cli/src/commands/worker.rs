@@ -35,12 +35,6 @@ const ANY_COMMAND: &str = "generic";
 
 pub fn run(args: &WorkerArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     within::refuse_from_within("descartes worker")?;
-    if args.slots == 0 {
-        return Err(CliError::usage(
-            "--slots 0 would do nothing",
-            "use 1 or more",
-        ));
-    }
     // Before any thread is there.
     let (signals, handle) = receive_signals(&ctx.printer)?;
     let mut settings = ctx.layers(&ctx.here)?.settings;

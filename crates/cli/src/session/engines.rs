@@ -18,6 +18,8 @@ use crate::settings::command_context::CommandContext;
 
 /// In the state folder: the engine that was started here.
 const ENGINE_FOLDER: &str = "engine";
+/// Whose key is no worker's.
+const COORDINATOR: &str = "coordinator";
 /// In the state folder: keys of other engines.
 const KEYS_FOLDER: &str = "engine-keys";
 
@@ -48,6 +50,24 @@ fn key_file(root: &StateRoot, url: &EngineUrl) -> PathBuf {
 /// Keeps the key of an address apart; gives the address without it.
 pub fn keep_key(given: &str, root: &StateRoot) -> Result<String, CliError> {
     let (url, pool) = parse(given)?;
+    if let (Some(name), true) = (&url.name, url.key.is_some())
+        && name != COORDINATOR
+    {
+        let address = EngineUrl {
+            name: None,
+            key: None,
+            ..url.clone()
+        };
+        return Err(CliError::usage(
+            format!(
+                "that is the key of the worker {name}, and a task loop needs the coordinator's"
+            ),
+            format!(
+                "where the engine was started its address is enough: --workers {address}; elsewhere, the line in \
+                 engine/coordinator.url of the state folder there"
+            ),
+        ));
+    }
     if url.key.is_some() {
         let file = key_file(root, &url);
         secret_file::write(&file, url.with_key().as_bytes()).map_err(|error| {

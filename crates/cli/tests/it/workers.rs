@@ -583,3 +583,26 @@ fn an_engine_that_goes_away_while_agents_work_is_told_by_worker_and_coordinator(
     };
     eventually_some("all is done", LONG, done);
 }
+
+#[test]
+fn a_workers_key_is_no_coordinators_and_is_not_kept_as_one() {
+    let Some(machines) = Machines::new("a worker's key") else {
+        return;
+    };
+    let address = machines.start_engine();
+    let line = machines.join("w1").stdout();
+    let url = line.trim().trim_start_matches("descartes worker --engine ");
+    let url = url.trim_matches('\'');
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", url];
+    let more = ["--verify", "ls", "--command", "true"];
+    let refused = machines.typed(&[&words[..], &more].concat());
+    refused.assert_code(64);
+    let told = refused.stderr();
+    assert!(told.contains("the key of the worker w1"), "{told}");
+    assert!(
+        told.contains(&format!("--workers nats://{address}")),
+        "{told}"
+    );
+    assert!(!told.contains("key=SU"), "{told}");
+    assert!(!machines.world.state().join("engine-keys").exists());
+}
