@@ -535,6 +535,9 @@ pub struct ConfigChange {
     /// What prepares worktrees, where the config says otherwise by now; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree_setup: Option<String>,
+    /// Another engine, at which workers on other machines are met; by `loop resume` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<String>,
     /// How far agents and gates are confined; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
@@ -620,6 +623,9 @@ impl ConfigChange {
         }
         if let (Some(setup), Some(tasks)) = (&self.worktree_setup, &mut config.tasks) {
             tasks.worktree_setup = Some(setup.clone());
+        }
+        if let (Some(engine), Some(tasks)) = (&self.workers, &mut config.tasks) {
+            tasks.workers = Some(engine.clone());
         }
     }
 

@@ -35,6 +35,9 @@ pub struct ResumeArgs {
     /// In a task loop: accept the marks that others set on tasks while it ran
     #[arg(long)]
     pub trust_marks: bool,
+    /// In a task loop with workers: meet them at this engine from here on, since the one before is gone
+    #[arg(long, value_name = "URL")]
+    pub workers: Option<String>,
     /// First drop damaged lines from the journal; a copy of it is kept
     #[arg(long)]
     pub repair: bool,

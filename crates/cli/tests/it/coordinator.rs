@@ -280,3 +280,48 @@ fn who_starts_over_after_the_coordinator_died_has_no_agent_of_before_at_work() {
     assert_eq!(said(&machines, "1", ": handed in"), 1);
     std::fs::write(&go, "").unwrap();
 }
+
+#[test]
+fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
+    let Some(working) = Machines::at_work("another engine", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        mut machines,
+        address,
+        go,
+        child,
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    // As long as it answers it has what workers hand in.
+    let other = machines.free_address();
+    let url = format!("nats://{other}");
+    let words = ["loop", "resume", parent, "--workers", &url];
+    let refused = machines.typed(&words);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("still answers"),
+        "{}",
+        refused.stderr()
+    );
+    machines.engine(&["stop"]).assert_code(0);
+    let refused = machines.typed(&["loop", "resume", parent]);
+    refused.assert_code(65);
+    let hint = "descartes loop resume --workers URL";
+    assert!(refused.stderr().contains(hint), "{}", refused.stderr());
+    // The machine is lost with all that lay on it.
+    drop(machines.take_worker().kill());
+    std::fs::remove_dir_all(machines.world.state().join("engine")).unwrap();
+    machines
+        .engine(&["start", "--listen", &other])
+        .assert_code(0);
+    assert_ne!(address, other);
+    machines.worker("w2", &[]);
+    std::fs::write(&go, "").unwrap();
+    machines.typed(&words).assert_code(0);
+    let files = machines.world.git(["ls-tree", "--name-only", "HEAD"]);
+    for task in 1..=3 {
+        assert!(files.contains(&format!("work-{task}.txt")), "{files}");
+    }
+}

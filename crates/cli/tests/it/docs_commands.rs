@@ -103,6 +103,7 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("loop start --scud-tag auth --workers", Project, Named),
     ("roadmap run ROADMAP.md --workers", Project, Named),
     ("loop workers", Project, Named),
+    ("loop resume --workers", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),

@@ -64,12 +64,15 @@ impl Machines {
         self.world.run(command)
     }
 
+    /// Where nobody listens.
+    pub fn free_address(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    }
+
     /// Starts the engine; gives its address.
     pub fn start_engine(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let address = format!("127.0.0.1:{port}");
+        let address = self.free_address();
         self.engine(&["start", "--listen", &address]).assert_code(0);
         address
     }

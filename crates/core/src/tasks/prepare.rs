@@ -84,6 +84,20 @@ impl From<SourceError> for HostError {
     }
 }
 
+/// One that is gone for good holds up nobody.
+fn or_another_engine(error: HostError) -> HostError {
+    match error {
+        HostError::Refused { message, hint } => HostError::Refused {
+            message,
+            hint: format!(
+                "{hint}; where it is gone for good, start another and type: descartes loop resume --workers URL (what \
+                 workers had not handed in is done again)"
+            ),
+        },
+        other => other,
+    }
+}
+
 /// Reads and checks the tasks and the place where they are worked on. Writes nothing but the
 /// lock that other runs look at.
 pub(crate) fn prepare(
@@ -143,7 +157,10 @@ pub(crate) fn prepare(
     // The last, since it takes longest: nothing is left behind where nobody answers.
     let engine = match (&tasks.workers, &occasion) {
         (Some(address), Occasion::Start | Occasion::Resume(_)) => {
-            let engine = Fleet::connect(address, settings)?;
+            let engine = Fleet::connect(address, settings).map_err(|error| match occasion {
+                Occasion::Resume(_) => or_another_engine(error),
+                _ => error,
+            })?;
             if let Some(url) = &tasks.git_remote {
                 try_remote(url, settings, dir)?;
             }

@@ -464,6 +464,10 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
             message: "what prepares worktrees can only be changed by a resume".to_owned(),
             hint: "change worktree_setup in the config, then: descartes loop resume".to_owned(),
         }),
+        Command::Set { change } if change.workers.is_some() => Some(ConfigError {
+            message: "the engine of a task loop can only be changed by a resume".to_owned(),
+            hint: "stop the loop with Ctrl-C, then: descartes loop resume --workers URL".to_owned(),
+        }),
         Command::Set { change } => {
             let mut config = state.config.clone();
             change.apply_to(&mut config);

@@ -8,7 +8,7 @@ mod history;
 mod list;
 mod logs;
 mod remote_agents;
-mod resume;
+pub mod resume;
 mod rewind;
 mod start;
 mod status;

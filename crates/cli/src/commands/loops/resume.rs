@@ -22,6 +22,7 @@ use crate::args::values;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session;
+use crate::session::engines;
 use crate::session::order::{Job, Order};
 use crate::settings::agent;
 use crate::settings::command_context::CommandContext;
@@ -72,6 +73,10 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
     let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx)?;
     change.worktree_setup = other_setup(&found, &dir, ctx)?;
+    if let Some(given) = &args.workers {
+        let known = config_of(&found, ctx, &Known::builtin());
+        change.workers = other_engine(given, known.as_ref(), &dir, ctx)?;
+    }
     let environment = values::resolved(&args.env, &ctx.environment)?;
     let job = Job::Resume {
         state_file: found.state_file,
@@ -256,6 +261,41 @@ fn other_setup(
     Ok(now.filter(|now| tasks.worktree_setup.as_ref() != Some(now)))
 }
 
+/// Another engine than the one that a loop knows. What workers have handed in to that one, or are at for it, is in
+/// no other: it is left only where it does not answer.
+pub fn other_engine(
+    given: &str,
+    config: Option<&IterativeLoopConfig>,
+    dir: &Path,
+    ctx: &CommandContext,
+) -> Result<Option<String>, CliError> {
+    let address = engines::keep_key(given, &ctx.root(dir))?;
+    let tasks = config.and_then(|config| config.tasks.as_ref());
+    let Some(known) = tasks.and_then(|tasks| tasks.workers.as_deref()) else {
+        return Err(CliError::usage(
+            "--workers names another engine for a loop that has workers, and this one has none",
+            "omit --workers, or start a task loop with it",
+        ));
+    };
+    if known == address {
+        return Ok(None);
+    }
+    let place = |address: &str| {
+        address
+            .split_once('#')
+            .map_or(address, |(place, _)| place)
+            .to_owned()
+    };
+    if place(known) != place(&address) && engines::coordinator(ctx, dir)(known).is_ok() {
+        return Err(CliError::refused(
+            format!("the engine {known} still answers, and has what the loop's workers hand in"),
+            "descartes loop resume",
+        )
+        .hinted("to leave it, stop it first: descartes engine stop"));
+    }
+    Ok(Some(address))
+}
+
 /// Flags about tasks mean nothing to a loop with one prompt.
 fn refuse_without_tasks(
     args: &ResumeArgs,
@@ -265,6 +305,7 @@ fn refuse_without_tasks(
     let given = [
         ("--retry-blocked", args.retry_blocked),
         ("--trust-marks", args.trust_marks),
+        ("--workers", args.workers.is_some()),
     ];
     let Some((flag, _)) = given.iter().find(|(_, given)| *given) else {
         return Ok(());

@@ -19,6 +19,7 @@ use super::task_list::{state_path, task_file};
 use super::{roadmap_check, roadmap_status};
 use crate::args::start::{FlagGroup, GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{ListArgs, RoadmapResetArgs, RoadmapRunArgs, RoadmapVerb};
+use crate::commands::loops::resume::other_engine;
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::session;
@@ -128,15 +129,28 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
                 false => "continuing the run that was interrupted (--force starts over)",
             });
             let trust = args.scud.tasks.trust_marks;
-            if let Some(warning) = for_new_runs(run) {
+            let known = &loaded.state.config;
+            let has_workers = known
+                .tasks
+                .as_ref()
+                .is_some_and(|tasks| tasks.workers.is_some());
+            if let Some(warning) = for_new_runs(run, has_workers) {
                 ctx.printer.warning(&warning);
             }
+            let now = start.config.tasks.as_ref();
+            let workers = match now.and_then(|tasks| tasks.workers.as_deref()) {
+                Some(now) if has_workers && run.tasks.given().contains(&WORKERS.to_owned()) => {
+                    other_engine(now, Some(known), &start.dir, ctx)?
+                }
+                _ => None,
+            };
             Job::Resume {
                 here: None,
                 state_file,
                 loop_id: None,
                 change: Box::new(ConfigChange {
                     trust_marks: trust.then_some(true),
+                    workers,
                     worktree_setup: other_setup(&loaded.state.config, start.config.tasks),
                     ..changes(&args)
                 }),
@@ -272,8 +286,11 @@ const FOR_ANY_RUN: &str = "--env --idle-timeout --max-cost --max-duration --max-
     --max-iterations --max-tokens --model --stall-after --timeout --trust-marks --verify \
     --verify-timeout";
 
+/// Where workers are met: a run that has some may meet them at another engine.
+const WORKERS: &str = "--workers";
+
 /// Flags that hold only for a run that starts anew, where one is taken up.
-fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
+fn for_new_runs(run: &RoadmapRunArgs, has_workers: bool) -> Option<String> {
     let given = [
         ("--cli", run.cli.is_some()),
         ("--command", run.command.is_some()),
@@ -292,6 +309,7 @@ fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
     let template = run.branch_template.as_ref();
     names.extend(template.map(|_| "--branch-template".to_owned()));
     names.retain(|flag| FOR_ANY_RUN.split_whitespace().all(|any| any != flag));
+    names.retain(|flag| !(has_workers && flag == WORKERS));
     (!names.is_empty()).then(|| {
         format!(
             "the run continues as it was started: {} would only apply to a new one (--force)",

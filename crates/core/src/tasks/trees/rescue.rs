@@ -60,9 +60,9 @@ impl Trees {
     }
 
     /// The branch of the task that was worked on last in a tree.
-    fn last_branch(&self, name: &str) -> Option<String> {
-        let id = fs_err::read_to_string(self.task_mark(name)).ok()?;
-        Some(self.branch_of(&Work::named(id, String::new())))
+    fn last_branch(&self, name: &str) -> Done<Option<String>> {
+        let id = self.last_task(name)?;
+        Ok(id.map(|id| self.branch_of(&Work::named(id, String::new()))))
     }
 
     /// Makes HEAD of a tree a commit, so that no branch moves with it. Where HEAD is none, that of
@@ -95,7 +95,7 @@ impl Trees {
     /// anywhere else it gets a name of its own. Gives what the next agent has to know.
     pub(super) fn rescue(&self, repo: &Repo) -> Done<Option<String>> {
         let name = repo.dir.file_name().unwrap_or_default().to_string_lossy();
-        let Some(branch) = self.last_branch(&name) else {
+        let Some(branch) = self.last_branch(&name)? else {
             // No agent was ever there.
             return Ok(None);
         };

@@ -92,9 +92,10 @@ impl Trees {
         let mut elsewhere = Vec::new();
         for kept in self.kept_trees() {
             let name = kept.path.file_name().unwrap_or_default().to_string_lossy();
-            let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
             // Without its branch it is of another run, whose tasks may be others.
-            if last != work.id || self.user.commit_of(&branch)?.is_none() {
+            if self.last_task(&name)?.as_deref() != Some(&*work.id)
+                || self.user.commit_of(&branch)?.is_none()
+            {
                 continue;
             }
             let is_it = |other: &str| other == name || !self.kept_mark(other).exists();
@@ -210,6 +211,16 @@ impl Trees {
         self.folder.join(format!("{name}.task"))
     }
 
+    /// The task that was worked on last in a tree; none where no agent was ever there. A note that cannot be read
+    /// is not taken for none: what another task left would then be taken for this one's.
+    pub(super) fn last_task(&self, name: &str) -> Done<Option<String>> {
+        match fs_err::read_to_string(self.task_mark(name)) {
+            Ok(id) => Ok(Some(id).filter(|id| !id.is_empty())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Runs `worktree_setup` where it never ran, or where what it is about has changed.
     pub(super) fn set_up(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
         let Some(setup) = &self.setup else {
@@ -255,8 +266,8 @@ impl Trees {
             let name = self.slot_name(slot);
             let repo = self.worktree(&name)?;
             let note = self.rescue(&repo)?;
-            let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
-            let is_same = last == work.id || last.is_empty();
+            let last = self.last_task(&name)?;
+            let is_same = last.is_none_or(|last| last == work.id);
             let untracked = match is_same {
                 true => Vec::new(),
                 false => self.untracked(&repo)?,
