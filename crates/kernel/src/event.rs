@@ -314,6 +314,8 @@ pub enum Event {
         #[serde(flatten)]
         offer: KnownOffer,
     },
+    /// Nobody is at work on an offer any more, and it came to nothing that is written down.
+    OfferOver { task: TaskId, epoch: u64 },
     /// What a run of a task's agent came to.
     TaskRun {
         task: TaskId,

@@ -178,6 +178,16 @@ pub fn task_offered(task: TaskId, offer: KnownOffer) -> Decided {
     Decided::new(Event::TaskOffered { task, offer })
 }
 
+/// Nobody is at work on an offer any more. Nothing where that is known.
+pub fn offer_over(state: &LoopState, task: TaskId, epoch: u64) -> Option<Decided> {
+    let tasks = state.tasks.as_ref()?;
+    let is_known = tasks
+        .results
+        .get(&task)
+        .is_some_and(|known| *known >= epoch);
+    (!is_known).then(|| Decided::new(Event::OfferOver { task, epoch }))
+}
+
 /// What a run of a task's agent came to.
 pub fn task_run(
     task: TaskId,

@@ -356,6 +356,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             let tasks = state.tasks.get_or_insert_default();
             tasks.offers.insert(task.clone(), *offer);
         }
+        Event::OfferOver { task, epoch } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.results.insert(task.clone(), *epoch);
+        }
         Event::TaskRun {
             task,
             iterations,

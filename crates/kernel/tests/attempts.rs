@@ -322,12 +322,19 @@ fn the_result_of_an_offer_is_known_from_its_record_to_the_next_offer() {
         spent: Spent::default(),
         wall_ms: None,
     };
+    let over = |epoch| Event::OfferOver {
+        task: "1".into(),
+        epoch,
+    };
     for (event, is_known) in [
         // Made here, and by nobody else.
         (run(), false),
         (offered(1), false),
         (run(), true),
         (offered(2), false),
+        // Its worker never began, and it was taken back.
+        (over(2), true),
+        (offered(3), false),
         (run(), true),
     ] {
         sim.append(event);

@@ -205,6 +205,10 @@ fn who_cancels_a_loop_whose_coordinator_died_stops_its_agents_elsewhere() {
     let parent = child["parent"].as_str().unwrap();
     kill_host(&machines, parent);
     assert!(is_agent_there(&machines));
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    let workers = status.lines().find(|line| line.starts_with("  Workers: "));
+    let workers = workers.expect(&status);
+    assert!(workers.contains("task 1 at w1"), "{workers}");
     let cancelled = machines.typed(&["loop", "cancel", parent]);
     cancelled.assert_code(0);
     let told = cancelled.stdout();
@@ -324,4 +328,28 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     for task in 1..=3 {
         assert!(files.contains(&format!("work-{task}.txt")), "{files}");
     }
+}
+
+#[test]
+fn a_loop_that_was_cancelled_needs_its_engine_no_more() {
+    let Some(working) = Machines::at_work("a cancel without need", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines, child, ..
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    let cancelled = machines.typed(&["loop", "cancel", parent]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(told.contains("every process of the loop is gone"), "{told}");
+    assert!(!is_agent_there(&machines));
+    machines.engine(&["stop"]).assert_code(0);
+    let again = machines.typed(&["loop", "cancel", parent]);
+    again.assert_code(0);
+    assert!(
+        again.stdout().contains("nothing to cancel"),
+        "{}",
+        again.stdout()
+    );
 }

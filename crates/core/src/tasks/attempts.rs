@@ -70,6 +70,10 @@ impl Runner<'_> {
             self.d
                 .append_all(settled_by_attempt(&self.d.state, &notes))?;
         }
+        let over = news.offer_over.take();
+        let over =
+            over.and_then(|epoch| fact::offer_over(&self.d.state, work.as_str().into(), epoch));
+        self.d.append_all(over)?;
         if let Some(answer) = answer {
             self.grown(&answer)?;
             return self.d.keep_locks();

@@ -107,6 +107,9 @@ pub(crate) struct AttemptNews {
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
+    /// The number of its offer, where nobody is at work on that any more.
+    #[serde(skip)]
+    pub(crate) offer_over: Option<u64>,
     /// Told once the end of the attempt is in the journal.
     #[serde(skip)]
     pub(crate) recorded: Option<Sender<()>>,
@@ -127,6 +130,7 @@ impl AttemptNews {
             denied: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
+            offer_over: None,
             recorded: None,
         }
     }

@@ -330,7 +330,7 @@ pub struct TasksState {
     /// By task: the last offer of it to workers on other machines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offers: BTreeMap<TaskId, KnownOffer>,
-    /// By task: the number of the offer whose result was written down last.
+    /// By task: the number of the offer that was over last: its result is written down, or there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<TaskId, u64>,
     /// What is wrong with the engine of workers on other machines.
@@ -387,7 +387,7 @@ impl TasksState {
         offer.is_some_and(|offer| self.results.get(work) == Some(&offer.epoch))
     }
 
-    /// Offers to workers on other machines of which no result is written down: agents may be at work on them
+    /// Offers to workers on other machines of whose end nothing is written down: agents may be at work on them
     /// even where this loop has no host.
     pub fn open_offers(&self) -> impl Iterator<Item = (&TaskId, &KnownOffer)> {
         let offers = self.offers.iter();

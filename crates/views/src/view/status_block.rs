@@ -110,6 +110,27 @@ fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
     }
 }
 
+/// Workers on other machines that may be at work for a loop that has no host.
+fn open_offer_line(block: &mut StatusLines, state: &LoopState) {
+    let Some(tasks) = &state.tasks else {
+        return;
+    };
+    let whom = tasks
+        .open_offers()
+        .map(|(work, _)| match tasks.workers.get(work) {
+            Some(worker) => format!("task {work} at {worker}"),
+            None => format!("task {work}"),
+        });
+    let (whom, id) = (whom.collect::<Vec<_>>().join(", "), &state.loop_id);
+    block.add(
+        "Workers",
+        format!(
+            "may still be at work ({whom}): `descartes loop resume {id}` takes that up, `descartes loop cancel {id}` \
+             stops them"
+        ),
+    );
+}
+
 /// What the documented block does not show: who it is, what it does now, what it has used.
 fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: Timestamp) {
     block.add("Loop", format!("{} ({})", state.name, state.loop_id));
@@ -126,6 +147,8 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
         if let Some(trouble) = trouble.and_then(|tasks| tasks.engine_trouble.as_ref()) {
             block.add("Engine", trouble);
         }
+    } else if state.has_open_offers() {
+        open_offer_line(block, state);
     }
     if let Some(words) = unjudged(state) {
         block.add("Not judged yet", words);

@@ -79,6 +79,8 @@ pub(super) struct RemoteAttempt {
     /// When it is left as it is, since the engine does not let us take it back.
     pub(super) leave_at: Option<Instant>,
     pub(super) stopping: bool,
+    /// Its offer was closed.
+    pub(super) is_taken_back: bool,
     /// Nothing of the offer is needed any more.
     pub(super) is_over: bool,
     /// Its result waits for the next host: it could not be fetched before somebody wanted the end.
@@ -111,6 +113,7 @@ impl RemoteAttempt {
             give_up_at: None,
             leave_at: None,
             stopping: false,
+            is_taken_back: false,
             is_over: false,
             left_to_next: false,
         }
@@ -127,6 +130,7 @@ impl RemoteAttempt {
         self.shared.forget(&task, self.epoch);
         let accepts = self.last.state() == ClaimState::Done && !self.left_to_next;
         self.close_mirror(accepts);
+        news.offer_over = Some(self.epoch).filter(|_| accepts || self.is_taken_back);
         let (recorded, settled) = channel();
         news.recorded = Some(recorded);
         self.tell(TaskEvent::Attempt(Box::new(news)));
@@ -233,6 +237,7 @@ impl RemoteAttempt {
                 }
                 WatchAct::Deliver => return self.deliver(),
                 WatchAct::Interrupted | WatchAct::Over => {
+                    self.is_taken_back = true;
                     let stored = self.take_stored();
                     if !self.stopping {
                         let worker = self.worker.as_deref().unwrap_or("its worker");
