@@ -231,8 +231,9 @@ fn what_goes_wrong_on_a_workers_machine_ends_no_task_loop_that_others_go_on_with
 #[test]
 fn work_that_cannot_be_taken_in_blocks_its_task_and_is_the_end_where_it_is_that_of_several() {
     const GONE: &str = "w2: its branch is gone";
-    // The task of each attempt, whether its work was lost, and whether that blocks it.
-    let table: [(&[(&str, bool, bool)], bool); 5] = [
+    /// The task of an attempt, whether its work was lost, and whether that blocks it.
+    type LostWork = (&'static str, bool, bool);
+    let table: [(&[LostWork], bool); 5] = [
         (&[("1", true, false), ("2", true, false)], false),
         // Each of them is paid for.
         (&[("1", true, false), ("1", true, true)], false),
