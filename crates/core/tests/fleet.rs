@@ -186,6 +186,12 @@ async fn run(world: &World, server: &MemoryServer, config: ScudLoopConfig) -> Re
     run_over(world, server.connect(), config).await
 }
 
+/// The same in this thread.
+fn run_here(world: &World, server: &MemoryServer, config: ScudLoopConfig) -> Reason {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(run(world, server, config))
+}
+
 /// With this connection.
 async fn run_over(world: &World, engine: MemoryEngine, config: ScudLoopConfig) -> Reason {
     let mut settings = settings(world, "state");
@@ -457,10 +463,7 @@ fn work_that_was_proven_while_its_worker_was_cut_off_is_done_again_and_not_only_
         text.contains("loop_finished")
     };
     std::thread::scope(|scope| {
-        let tasks = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
-        });
+        let tasks = scope.spawn(|| run_here(&world, &server, config));
         eventually("its agent is at work", LONG, || begun.exists());
         only.engine.disconnect();
         std::fs::write(&go, "").unwrap();
@@ -489,10 +492,7 @@ fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
     let config = config(&world, &script);
     std::thread::scope(|scope| {
         let first = Running::start_as(&world, &server, ("first", "anna"), 1);
-        let tasks = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
-        });
+        let tasks = scope.spawn(|| run_here(&world, &server, config));
         first.hears(|notice| matches!(notice, WorkerNotice::HandedIn(_)));
         let second = Running::start_as(&world, &server, ("second", "anna"), 1);
         second.hears(|notice| {
@@ -564,10 +564,7 @@ fn a_worker_without_the_program_of_a_gate_makes_no_attempt() {
     config.verification_command = Some("check work".to_owned());
     std::thread::scope(|scope| {
         let lacks = Running::start(&world, &server, "lacks", 1);
-        let tasks = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
-        });
+        let tasks = scope.spawn(|| run_here(&world, &server, config));
         lacks.hears(|notice| {
             matches!(notice, WorkerNotice::Refused(why)
                 if why == "the gate `check work` cannot be run: check is not installed on here")
@@ -620,10 +617,7 @@ fn work_that_one_machine_cannot_commit_is_done_by_another() {
     let config = config(&world, WORKS);
     std::thread::scope(|scope| {
         let bad = Running::start(&world, &server, "bad", 1);
-        let tasks = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
-        });
+        let tasks = scope.spawn(|| run_here(&world, &server, config));
         bad.hears(|notice| {
             matches!(notice, WorkerNotice::Refused(why)
                 if why.contains("takes nothing for 10s") && why.contains("no space left"))
@@ -650,10 +644,7 @@ fn workers_that_may_not_take_an_offer_leave_it_to_one_that_may() {
     let picky = ["p", "q"].map(picky);
     let config = config(&world, WORKS);
     std::thread::scope(|scope| {
-        let tasks = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            runtime.unwrap().block_on(run(&world, &server, config))
-        });
+        let tasks = scope.spawn(|| run_here(&world, &server, config));
         picky[0].hears(
             |notice| matches!(notice, WorkerNotice::Refused(why) if why.contains("is not allowed")),
         );

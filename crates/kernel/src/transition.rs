@@ -242,6 +242,15 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
             drop_replaced_gates(state);
+            let engine_of = |config: &IterativeLoopConfig| {
+                let tasks = config.tasks.as_ref();
+                tasks.and_then(|tasks| tasks.engine().map(str::to_owned))
+            };
+            if let Some(tasks) = &mut state.tasks
+                && engine_of(&before) != engine_of(&state.config)
+            {
+                tasks.leave_offers();
+            }
             if change.changes_sandbox() {
                 // The next run says which one it is in.
                 state.sandbox = None;

@@ -309,6 +309,7 @@ fn the_result_of_an_offer_is_known_from_its_record_to_the_next_offer() {
     let offered = |epoch| Event::TaskOffered {
         task: "1".into(),
         offer: KnownOffer {
+            is_left: false,
             attempt: 1,
             epoch,
             memory: 0,

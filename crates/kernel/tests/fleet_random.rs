@@ -535,6 +535,7 @@ impl World {
         let attempt = boss.attempt;
         let memory = boss.memory;
         boss.journal.push(KnownOffer {
+            is_left: false,
             attempt,
             epoch,
             memory,

@@ -138,7 +138,7 @@ pub(super) fn attempt(
     let offers = runner.d.state.tasks.as_ref().map(|tasks| &tasks.offers);
     let offered = offers.and_then(|offers| offers.get(work.id.as_str()));
     // One that an earlier host has offered has the prompt of that time.
-    let is_taken_up = offered.is_some_and(|offer| offer.attempt == number);
+    let is_taken_up = offered.is_some_and(|offer| offer.attempt == number && !offer.is_left);
     start(runner, slot, number, tasks, work, config, brief)?;
     let now = runner.d.mono();
     if let Some(live) = runner.live.get_mut(&slot) {

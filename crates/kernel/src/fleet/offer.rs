@@ -12,6 +12,9 @@ pub struct KnownOffer {
     /// Tells what the engine stored then from what it stores after a loss of its disk; 0: not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory: u64,
+    /// It was made at an engine that the loop has left: nobody can come back to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -60,6 +63,9 @@ pub fn offer_step(known: Option<KnownOffer>, attempt: u32, found: FoundOffer) ->
         epoch: known.epoch + 1,
         when,
     };
+    if known.is_left {
+        return next(OfferTime::Now);
+    }
     match stored {
         ClaimState::Accepted | ClaimState::Closed => next(OfferTime::Now),
         ClaimState::ForceClosed => next(OfferTime::AfterLease),
@@ -149,8 +155,15 @@ mod tests {
                 attempt,
                 epoch: 4,
                 memory: 7,
+                is_left: false,
             })
         };
+        let left = Some(KnownOffer {
+            attempt: 2,
+            epoch: 4,
+            memory: 7,
+            is_left: true,
+        });
         let attach = OfferStep::Attach { epoch: 4 };
         let offer = |epoch, when| OfferStep::Offer { epoch, when };
         let replace = |forced| OfferStep::Replace { close: 4, forced };
@@ -177,6 +190,8 @@ mod tests {
             (known(1), Offered, true, replace(false)),
             (known(1), Done, true, replace(false)),
             (known(1), Closed, true, offer(5, OfferTime::Now)),
+            // Its engine is gone for good.
+            (left, Nothing, false, offer(5, OfferTime::Now)),
         ] {
             let found = FoundOffer { stored, remembers };
             assert_eq!(offer_step(known, 2, found), step, "{known:?} {found:?}");

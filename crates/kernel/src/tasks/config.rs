@@ -268,6 +268,16 @@ fn yes() -> bool {
 }
 
 impl TasksConfig {
+    /// The engine at which workers on other machines are met, without their pool.
+    pub fn engine(&self) -> Option<&str> {
+        let address = self.workers.as_deref()?;
+        Some(
+            address
+                .split_once('#')
+                .map_or(address, |(engine, _)| engine),
+        )
+    }
+
     /// The defaults for a source.
     pub fn new(source: TaskFile) -> Self {
         Self {

@@ -391,7 +391,14 @@ impl TasksState {
     /// even where this loop has no host.
     pub fn open_offers(&self) -> impl Iterator<Item = (&TaskId, &KnownOffer)> {
         let offers = self.offers.iter();
-        offers.filter(|(work, _)| !self.has_result(work))
+        offers.filter(|(work, offer)| !offer.is_left && !self.has_result(work))
+    }
+
+    /// The engine of all these offers is gone for good.
+    pub fn leave_offers(&mut self) {
+        for offer in self.offers.values_mut() {
+            offer.is_left = true;
+        }
     }
 
     /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not

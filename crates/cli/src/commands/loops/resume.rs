@@ -271,7 +271,9 @@ pub fn other_engine(
 ) -> Result<Option<String>, CliError> {
     let address = engines::keep_key(given, &ctx.root(dir))?;
     let tasks = config.and_then(|config| config.tasks.as_ref());
-    let Some(known) = tasks.and_then(|tasks| tasks.workers.as_deref()) else {
+    let Some((known, engine)) =
+        tasks.and_then(|tasks| tasks.workers.as_deref().zip(tasks.engine()))
+    else {
         return Err(CliError::usage(
             "--workers names another engine for a loop that has workers, and this one has none",
             "omit --workers, or start a task loop with it",
@@ -280,15 +282,12 @@ pub fn other_engine(
     if known == address {
         return Ok(None);
     }
-    let place = |address: &str| {
-        address
-            .split_once('#')
-            .map_or(address, |(place, _)| place)
-            .to_owned()
-    };
-    if place(known) != place(&address) && engines::coordinator(ctx, dir)(known).is_ok() {
+    let other = address
+        .split_once('#')
+        .map_or(&*address, |(other, _)| other);
+    if engine != other && engines::coordinator(ctx, dir)(engine).is_ok() {
         return Err(CliError::refused(
-            format!("the engine {known} still answers, and has what the loop's workers hand in"),
+            format!("the engine {engine} still answers, and has what the loop's workers hand in"),
             "descartes loop resume",
         )
         .hinted("to leave it, stop it first: descartes engine stop"));

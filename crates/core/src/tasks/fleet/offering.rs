@@ -247,6 +247,7 @@ impl RemoteAttempt {
         self.tell(TaskEvent::Offering {
             work: self.order.work.id.clone(),
             offer: KnownOffer {
+                is_left: false,
                 attempt,
                 epoch,
                 memory,
