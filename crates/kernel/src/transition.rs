@@ -246,10 +246,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 let tasks = config.tasks.as_ref();
                 tasks.and_then(|tasks| tasks.engine().map(str::to_owned))
             };
-            if let Some(tasks) = &mut state.tasks
-                && engine_of(&before) != engine_of(&state.config)
+            if let (Some(tasks), Some(left)) = (&mut state.tasks, engine_of(&before))
+                && engine_of(&state.config).as_ref() != Some(&left)
             {
-                tasks.leave_offers();
+                tasks.leave_offers(&left);
             }
             if change.changes_sandbox() {
                 // The next run says which one it is in.

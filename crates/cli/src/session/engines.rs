@@ -41,9 +41,15 @@ fn parse(text: &str) -> Result<(EngineUrl, Option<&str>), CliError> {
     }
 }
 
+/// Whoever it is that has the key: the address alone finds it again.
 fn key_file(root: &StateRoot, url: &EngineUrl) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = url.to_string().chars().map(plain).collect();
+    let address = EngineUrl {
+        name: None,
+        key: None,
+        ..url.clone()
+    };
+    let name: String = address.to_string().chars().map(plain).collect();
     root.path().join(KEYS_FOLDER).join(name)
 }
 
@@ -85,12 +91,14 @@ fn with_key(url: EngineUrl, root: &StateRoot) -> EngineUrl {
     if url.key.is_some() {
         return url;
     }
+    // Of the engine of this machine the right key is known, whatever was typed before.
+    let url = complete(url, &root.path().join(ENGINE_FOLDER));
+    if url.key.is_some() {
+        return url;
+    }
     let kept = secret_file::read(&key_file(root, &url)).ok().flatten();
     let kept = kept.and_then(|bytes| String::from_utf8(bytes).ok());
-    match kept.and_then(|text| text.parse().ok()) {
-        Some(kept) => kept,
-        None => complete(url, &root.path().join(ENGINE_FOLDER)),
-    }
+    kept.and_then(|text| text.parse().ok()).unwrap_or(url)
 }
 
 /// Connects coordinators in `dir`.

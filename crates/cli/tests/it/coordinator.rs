@@ -353,3 +353,60 @@ fn a_loop_that_was_cancelled_needs_its_engine_no_more() {
         again.stdout()
     );
 }
+
+#[test]
+fn who_cancels_a_loop_with_a_frozen_worker_is_told_of_it() {
+    let Some(working) = Machines::at_work("a frozen worker", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        mut machines,
+        child,
+        ..
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    let mut worker = machines.take_worker();
+    let pid = Pid::from_raw(worker.id().cast_signed());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let cancelled = machines.typed(&["loop", "cancel", parent, "--now"]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(
+        told.contains("task 1 was taken back from w1, which does not answer"),
+        "{told}"
+    );
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+#[test]
+fn who_replaced_a_loop_while_its_engine_was_away_can_stop_its_agents_later() {
+    let Some(working) = Machines::at_work("a replaced loop", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        address,
+        go,
+        child,
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    machines.engine(&["stop"]).assert_code(0);
+    let agent = machines.world.agent(&waits_for(&go));
+    let words = ["loop", "start", "--scud-tag", "auth", "--verify", "ls"];
+    let more = ["--detach", "--force", "--command", &agent];
+    let started = machines.typed(&[&words[..], &more].concat());
+    started.assert_code(0);
+    let hint = format!("descartes loop cancel {parent}");
+    assert!(started.stderr().contains(&hint), "{}", started.stderr());
+    machines
+        .engine(&["start", "--listen", &address])
+        .assert_code(0);
+    // The new loop is running in its place.
+    let cancelled = machines.typed(&["loop", "cancel", parent]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(told.contains("w1 stopped at task 1"), "{told}");
+    std::fs::write(&go, "").unwrap();
+}

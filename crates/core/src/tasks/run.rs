@@ -62,7 +62,8 @@ impl TaskLoop for Prepared {
         let untold = work.untold().map(|untold| {
             format!("{untold}; once the engine answers again: descartes loop cancel {id}")
         });
-        work.stopped().into_iter().chain(untold).collect()
+        let told = work.stopped().into_iter().chain(work.left());
+        told.chain(untold).collect()
     }
 }
 

@@ -110,14 +110,15 @@ pub enum EndedOffer {
     AskHolder,
     /// It is taken back, so that nobody begins it or goes on with it.
     Close { forced: bool },
+    /// It was taken back from a holder that did not answer.
+    TakenBack,
 }
 
 /// Decides that from what is stored about it.
 pub fn ended_offer(stored: ClaimState) -> EndedOffer {
     match stored {
-        ClaimState::Done | ClaimState::Accepted | ClaimState::Closed | ClaimState::ForceClosed => {
-            EndedOffer::AtRest
-        }
+        ClaimState::Done | ClaimState::Accepted | ClaimState::Closed => EndedOffer::AtRest,
+        ClaimState::ForceClosed => EndedOffer::TakenBack,
         ClaimState::Held => EndedOffer::AskHolder,
         ClaimState::Nothing | ClaimState::Lapsed | ClaimState::Offered | ClaimState::Recalled => {
             EndedOffer::Close {
@@ -225,7 +226,7 @@ mod tests {
             (Done, EndedOffer::AtRest),
             (Accepted, EndedOffer::AtRest),
             (Closed, EndedOffer::AtRest),
-            (ForceClosed, EndedOffer::AtRest),
+            (ForceClosed, EndedOffer::TakenBack),
             (Held, EndedOffer::AskHolder),
             (Offered, close(false)),
             // Its agent stands still, and would go on if its worker took it again.

@@ -330,6 +330,9 @@ pub struct TasksState {
     /// By task: the last offer of it to workers on other machines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offers: BTreeMap<TaskId, KnownOffer>,
+    /// Offers at engines that the loop has left, of whose end nothing is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_offers: Vec<EngineOffer>,
     /// By task: the number of the offer that was over last: its result is written down, or there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<TaskId, u64>,
@@ -363,6 +366,19 @@ pub struct TasksState {
     has_begun: bool,
 }
 
+/// An offer at an engine that the loop has left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineOffer {
+    pub engine: String,
+    /// The task, or the wave that one agent was given.
+    pub task: TaskId,
+    #[serde(flatten)]
+    pub offer: KnownOffer,
+    /// Who was at work on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+}
+
 /// What an event means for the count of iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
@@ -394,8 +410,18 @@ impl TasksState {
         offers.filter(|(work, offer)| !offer.is_left && !self.has_result(work))
     }
 
-    /// The engine of all these offers is gone for good.
-    pub fn leave_offers(&mut self) {
+    /// The engine of all these offers is left: agents may be at work on those that are open.
+    pub fn leave_offers(&mut self, engine: &str) {
+        let open: Vec<EngineOffer> = self
+            .open_offers()
+            .map(|(work, offer)| EngineOffer {
+                engine: engine.to_owned(),
+                task: work.clone(),
+                offer: *offer,
+                worker: self.workers.get(work).cloned(),
+            })
+            .collect();
+        self.left_offers.extend(open);
         for offer in self.offers.values_mut() {
             offer.is_left = true;
         }
@@ -486,6 +512,8 @@ impl TasksState {
                 if let Some(entry) = self.tasks.get_mut(task) {
                     entry.attempts += 1;
                 }
+                // Nobody has it yet.
+                self.workers.remove(task);
                 self.running.push(RunningTask {
                     task: task.clone(),
                     slot: *slot,

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_client::{ControlEffect, LoopHandle, Sent, Ticket};
+use descartes_client::{ClientError, ControlEffect, LoopHandle, Sent, Ticket};
 use descartes_core::host::sweep_loop;
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Phase;
 use descartes_proc::Fate;
 use descartes_store::host::{self, HostInfo, life_of};
+use descartes_store::lock::LockError;
 use descartes_text::units::{plural, show_duration};
 use descartes_views::view::Life;
 use serde_json::json;
@@ -50,7 +51,14 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         true => Grace::Skip,
         false => Grace::Ask,
     };
-    let done = match found.send_within(&Command::Cancel { grace }, ANSWER)? {
+    let sent = match found.send_within(&Command::Cancel { grace }, ANSWER) {
+        Err(error) if is_replaced(&found, &error) => None,
+        sent => Some(sent?),
+    };
+    let Some(sent) = sent else {
+        return replaced(&found, grace, args.json, ctx);
+    };
+    let done = match sent {
         Sent::Live(ticket) => live(&found, ticket, &ctx.printer)?,
         Sent::Signalled { pid } => {
             ctx.printer.note(&format!(
@@ -66,9 +74,18 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         }
     };
     // What was recorded is recorded, also where workers cannot be told.
-    let remote = remote_agents::stop(&found, grace, &done.text, ctx)?;
-    let done = with_remote(done, remote);
-    match args.json {
+    let so_far = done.text.trim_end_matches(NOTHING);
+    let remote = remote_agents::stop(&found, grace, so_far, ctx)?;
+    show(&found, &with_remote(done, remote), args.json, ctx)
+}
+
+fn show(
+    found: &LoopHandle,
+    done: &CancelReport,
+    json: bool,
+    ctx: &CommandContext,
+) -> Result<i32, CliError> {
+    match json {
         true => {
             let reason = found.state()?.exit_reason();
             let value = json!({
@@ -79,6 +96,37 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         false => ctx.printer.line(&done.text),
     }
     Ok(0)
+}
+
+/// Whether another loop runs in the place of this one.
+fn is_replaced(found: &LoopHandle, error: &ClientError) -> bool {
+    let ClientError::Lock(LockError::Held(held)) = error else {
+        return false;
+    };
+    let holder = held.holder.as_ref();
+    holder.is_some_and(|holder| holder.loop_id != found.id())
+}
+
+/// Nothing is recorded of a loop whose state file is another's by now: its agents elsewhere are stopped all the same.
+fn replaced(
+    found: &LoopHandle,
+    grace: Grace,
+    json: bool,
+    ctx: &CommandContext,
+) -> Result<i32, CliError> {
+    let text = "another loop runs in its place: nothing was recorded";
+    let remote = remote_agents::stop(found, grace, text, ctx)?;
+    let done = CancelReport {
+        how: match remote {
+            Some(_) => "recorded",
+            None => "nothing",
+        },
+        text: match remote {
+            Some(remote) => format!("{text}; {remote}"),
+            None => format!("{text}{NOTHING}"),
+        },
+    };
+    show(found, &done, json, ctx)
 }
 
 /// Adds what became of agents on other machines.

@@ -19,7 +19,9 @@ pub fn stop(
     let connect = engines::coordinator(ctx, &found.meta().working_dir);
     let work = stop_remote_agents(&found.state()?, &connect, grace);
     let Some(untold) = work.untold() else {
-        return Ok(work.stopped());
+        let said = work.stopped().into_iter().chain(work.left());
+        let said: Vec<String> = said.collect();
+        return Ok((!said.is_empty()).then(|| said.join("; ")));
     };
     let said = work.stopped();
     let said: Vec<&str> = [so_far].into_iter().chain(said.as_deref()).collect();

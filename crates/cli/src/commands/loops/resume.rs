@@ -292,6 +292,11 @@ pub fn other_engine(
         )
         .hinted("to leave it, stop it first: descartes engine stop"));
     }
+    if engine != other {
+        ctx.printer.note(&format!(
+            "what workers are at for {engine} is done again; should it come back, `descartes loop cancel` stops them there, too"
+        ));
+    }
     Ok(Some(address))
 }
 

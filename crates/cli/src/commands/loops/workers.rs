@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use descartes_core::tasks::fleet::{DEFAULT_POOL, SlotFacts, WorkerFacts, why_untaken};
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Phase};
+use descartes_plans::graph::TaskId;
 use descartes_text::display::one_line;
 use descartes_text::units::{plural, show_duration};
 use serde_json::{Value, json};
@@ -104,9 +105,17 @@ fn untaken(state: &LoopState, address: &str, workers: &[WorkerFacts]) -> Vec<(St
         let mut slots = workers.iter().flat_map(|worker| &worker.at_work);
         slots.any(|slot| slot.loop_id == state.loop_id && slot.task == task)
     };
-    let running = state.tasks.iter().flat_map(|tasks| &tasks.running);
-    running
-        .map(|running| running.task.to_string())
+    // One that is about to be offered has no offer yet that is open.
+    let open = state.tasks.iter().flat_map(|tasks| {
+        let running = tasks.running.iter();
+        let is_open = |task: &TaskId| tasks.open_offers().any(|(work, _)| work == task);
+        running
+            .map(|running| &running.task)
+            .filter(move |task| is_open(task))
+    });
+    let is_over = matches!(state.phase, Phase::Finished { .. });
+    open.filter(|_| !is_over)
+        .map(|task| task.to_string())
         .filter(|task| !is_taken(task))
         .map(|task| (task, why_untaken(workers, pool, agent)))
         .collect()

@@ -37,6 +37,16 @@ enum StoppedOffer {
     NotAnswered { worker: Option<String> },
 }
 
+impl StoppedOffer {
+    /// With the worker that the journal knows, where the engine does not tell it.
+    fn by(self, known: Option<String>) -> Self {
+        match self {
+            Self::NotAnswered { worker: None } => Self::NotAnswered { worker: known },
+            other => other,
+        }
+    }
+}
+
 /// What became of the work of a loop that is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoppedWork {
@@ -45,6 +55,8 @@ pub struct StoppedWork {
     /// Agents may be at work on these, and could not be told: the worker as far as it is known.
     untold: BTreeMap<String, Option<String>>,
     why_untold: String,
+    /// The same for engines that the loop has left, which may never answer again.
+    left: Vec<String>,
 }
 
 impl StoppedWork {
@@ -62,6 +74,16 @@ impl StoppedWork {
         });
         let said: Vec<String> = said.collect();
         (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    /// Who may be at work for an engine that the loop has left, in words.
+    pub fn left(&self) -> Option<String> {
+        (!self.left.is_empty()).then(|| {
+            format!(
+                "agents may still be at work for an engine that the loop has left, and that does not answer ({})",
+                self.left.join(", ")
+            )
+        })
     }
 
     /// Who could not be told to stop, in words.
@@ -94,7 +116,7 @@ fn open_offers(tasks: &TasksState) -> Vec<OpenOffer> {
 
 /// Stops whoever is at work on the open offers of a loop that has no host.
 pub fn stop_remote_agents(state: &LoopState, connect: &ConnectEngine, grace: Grace) -> StoppedWork {
-    let mut all = StoppedWork::default();
+    let mut all = stop_left(state, connect, grace);
     let config = state.config.tasks.as_ref();
     let address = config.and_then(|tasks| tasks.workers.as_deref());
     let (Some(address), Some(tasks), true) = (address, &state.tasks, state.has_open_offers())
@@ -119,6 +141,32 @@ pub fn stop_remote_agents(state: &LoopState, connect: &ConnectEngine, grace: Gra
     all
 }
 
+/// The same at engines that the loop has left.
+fn stop_left(state: &LoopState, connect: &ConnectEngine, grace: Grace) -> StoppedWork {
+    let mut all = StoppedWork::default();
+    let mut by_engine: BTreeMap<&str, Vec<OpenOffer>> = BTreeMap::new();
+    for left in state.tasks.iter().flat_map(|tasks| &tasks.left_offers) {
+        let offer = (left.task.to_string(), left.offer, left.worker.clone());
+        by_engine.entry(&left.engine).or_default().push(offer);
+    }
+    for (address, offers) in by_engine {
+        match Fleet::connect_with(connect, address) {
+            Ok(engine) => {
+                for some in offers.chunks(AT_ONCE) {
+                    stop_some(&engine, &state.loop_id, some, grace, &mut all);
+                }
+            }
+            Err(_) => all.left.extend(offers.into_iter().map(|(work, _, worker)| {
+                let at = worker
+                    .map(|worker| format!(" at {worker}"))
+                    .unwrap_or_default();
+                format!("task {work}{at}, {address}")
+            })),
+        }
+    }
+    all
+}
+
 fn stop_some(
     engine: &Arc<dyn Engine>,
     loop_id: &str,
@@ -137,7 +185,7 @@ fn stop_some(
             let ended = || EngineError::Other("a thread has ended".to_owned());
             match asking.join().unwrap_or_else(|_| Err(ended())) {
                 Ok(None) => {}
-                Ok(Some(stopped)) => drop(all.stopped.insert(work, stopped)),
+                Ok(Some(stopped)) => drop(all.stopped.insert(work, stopped.by(worker))),
                 Err(error) => {
                     all.why_untold = error.to_string();
                     all.untold.insert(work, worker);
@@ -163,6 +211,7 @@ fn stop_one(
             EndedOffer::AtRest => {
                 return Ok(asked.map(|worker| StoppedOffer::HandedIn { worker }));
             }
+            EndedOffer::TakenBack => return Ok(Some(StoppedOffer::NotAnswered { worker: asked })),
             EndedOffer::AskHolder if asked.is_none() => {
                 let worker = stored.worker().unwrap_or_default().to_owned();
                 let child = child_name(work, epoch);

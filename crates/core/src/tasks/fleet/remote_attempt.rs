@@ -79,8 +79,10 @@ pub(super) struct RemoteAttempt {
     /// When it is left as it is, since the engine does not let us take it back.
     pub(super) leave_at: Option<Instant>,
     pub(super) stopping: bool,
-    /// Its offer was closed.
+    /// Its offer was closed, and nobody is at work on it.
     pub(super) is_taken_back: bool,
+    /// It was closed while its holder may have been at work.
+    was_forced: bool,
     /// Nothing of the offer is needed any more.
     pub(super) is_over: bool,
     /// Its result waits for the next host: it could not be fetched before somebody wanted the end.
@@ -114,6 +116,7 @@ impl RemoteAttempt {
             leave_at: None,
             stopping: false,
             is_taken_back: false,
+            was_forced: false,
             is_over: false,
             left_to_next: false,
         }
@@ -229,6 +232,7 @@ impl RemoteAttempt {
                         taken = closed.is_ok(),
                         "taking a task back"
                     );
+                    self.was_forced |= forced && closed.is_ok();
                     watch.closed(self.now(), closed.is_ok());
                 }
                 WatchAct::TellUntaken => {
@@ -237,7 +241,8 @@ impl RemoteAttempt {
                 }
                 WatchAct::Deliver => return self.deliver(),
                 WatchAct::Interrupted | WatchAct::Over => {
-                    self.is_taken_back = true;
+                    // One that does not know it yet may be at work for a while.
+                    self.is_taken_back = !self.was_forced;
                     let stored = self.take_stored();
                     if !self.stopping {
                         let worker = self.worker.as_deref().unwrap_or("its worker");
