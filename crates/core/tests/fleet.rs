@@ -592,6 +592,26 @@ async fn a_clone_that_an_agent_has_damaged_is_made_whole() {
 }
 
 #[tokio::test]
+async fn an_agent_that_damages_the_clone_blocks_its_task_and_not_that_of_a_neighbour() {
+    let (world, server) = (world(), MemoryServer::new());
+    let worker = Running::start(&world, &server, "a", 2);
+    let damaged = world.root().join("damaged");
+    // The second is at work when the first damages what both work in.
+    let damage = format!(
+        "if test $DESCARTES_TASK_ID = 1; then rm -rf $(git rev-parse --git-common-dir)/objects; touch {0}; \
+         elif test $DESCARTES_TASK_ID = 2; then while ! test -e {0}; do sleep 0.1; done; sleep 1; fi",
+        damaged.display()
+    );
+    let script = format!("{WORKS} ;; sh {damage}");
+    let reason = run(&world, &server, config(&world, &script)).await;
+    let Reason::TasksBlocked { tasks, .. } = &reason else {
+        panic!("{reason:?}");
+    };
+    assert_eq!(tasks, &["1", "3"]);
+    let _ = worker.handed_in();
+}
+
+#[tokio::test]
 async fn an_agent_whose_work_cannot_be_committed_blocks_its_task_alone() {
     let (world, server) = (world(), MemoryServer::new());
     let workers = ["a", "b", "c"].map(|name| Running::start(&world, &server, name, 1));

@@ -1,5 +1,6 @@
 //! Whether a worker takes offers, or rests since its machine could not make the last ones.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// After the first attempt that it could not make; each further one in a row doubles it.
@@ -11,17 +12,33 @@ const LONGEST_REST: Duration = Duration::from_secs(10 * 60);
 pub struct WorkerHealth {
     /// In a row.
     failures: u32,
-    resting: Option<(Duration, String)>,
+    /// The loops that these were for.
+    failed_for: BTreeSet<String>,
+    resting: Option<Rest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rest {
+    until: Duration,
+    why: String,
+    /// The loop of which it takes nothing; none: of no loop, since attempts for several have failed.
+    of: Option<String>,
 }
 
 impl WorkerHealth {
-    /// Its machine could not make an attempt, and why. Returns how long it takes nothing.
-    pub fn failed(&mut self, now: Duration, why: String) -> Duration {
+    /// An attempt for this loop could not be made, and why. Returns how long it takes nothing.
+    pub fn failed(&mut self, now: Duration, loop_id: &str, why: String) -> Duration {
         let doubled =
             FIRST_REST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
         let rest = doubled.min(LONGEST_REST);
         self.failures = self.failures.saturating_add(1).min(30);
-        self.resting = Some((now + rest, why));
+        self.failed_for.insert(loop_id.to_owned());
+        self.resting = Some(Rest {
+            until: now + rest,
+            why,
+            // It may be the clone of that loop alone.
+            of: (self.failed_for.len() == 1).then(|| loop_id.to_owned()),
+        });
         rest
     }
 
@@ -30,10 +47,26 @@ impl WorkerHealth {
         *self = Self::default();
     }
 
-    /// Why it takes nothing now.
+    /// Why it takes nothing now, of whatever loop.
     pub fn objection(&self, now: Duration) -> Option<&str> {
-        let (until, why) = self.resting.as_ref()?;
-        (now < *until).then_some(why)
+        let rest = self.rest(now).filter(|rest| rest.of.is_none())?;
+        Some(&rest.why)
+    }
+
+    /// Why it takes nothing of this loop now.
+    pub fn objection_to(&self, now: Duration, loop_id: &str) -> Option<&str> {
+        let is_meant = |rest: &&Rest| rest.of.as_deref().is_none_or(|of| of == loop_id);
+        let rest = self.rest(now).filter(is_meant)?;
+        Some(&rest.why)
+    }
+
+    /// Why it takes nothing, of one loop or of all.
+    pub fn resting(&self, now: Duration) -> Option<&str> {
+        self.rest(now).map(|rest| &*rest.why)
+    }
+
+    fn rest(&self, now: Duration) -> Option<&Rest> {
+        self.resting.as_ref().filter(|rest| now < rest.until)
     }
 }
 
@@ -44,20 +77,35 @@ mod tests {
     #[test]
     fn who_cannot_work_rests_longer_each_time_and_never_for_good() {
         let mut health = WorkerHealth::default();
-        assert_eq!(health.objection(Duration::ZERO), None);
+        assert_eq!(health.objection_to(Duration::ZERO, "a"), None);
         let mut now = Duration::ZERO;
         let mut rests = Vec::new();
         for _ in 0..40 {
-            let rest = health.failed(now, "no git".to_owned());
-            assert_eq!(health.objection(now), Some("no git"));
+            let rest = health.failed(now, "a", "no git".to_owned());
+            assert_eq!(health.objection_to(now, "a"), Some("no git"));
             now += rest;
-            assert_eq!(health.objection(now), None);
+            assert_eq!(health.objection_to(now, "a"), None);
             rests.push(rest.as_secs());
         }
         assert_eq!(rests[..8], [10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(rests[39], 600);
         health.worked();
-        assert_eq!(health.objection(now - Duration::from_secs(1)), None);
-        assert_eq!(health.failed(now, String::new()).as_secs(), 10);
+        assert_eq!(health.objection_to(now - Duration::from_secs(1), "a"), None);
+        assert_eq!(health.failed(now, "a", String::new()).as_secs(), 10);
+    }
+
+    #[test]
+    fn what_fails_for_one_loop_alone_holds_up_no_other() {
+        let (mut health, now) = (WorkerHealth::default(), Duration::ZERO);
+        health.failed(now, "a", "its clone is damaged".to_owned());
+        let asked = |health: &WorkerHealth| {
+            let to = |id| health.objection_to(now, id).is_some();
+            (health.objection(now).is_some(), to("a"), to("b"))
+        };
+        assert_eq!(asked(&health), (false, true, false));
+        health.failed(now, "b", "no git".to_owned());
+        assert_eq!(asked(&health), (true, true, true));
+        health.worked();
+        assert_eq!(asked(&health), (false, false, false));
     }
 }

@@ -1,10 +1,10 @@
 //! A worker's clones: a mirror for each repository, and for each task loop a repository over it in whose
 //! worktrees its agents work.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_bridge::Engine;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,7 @@ use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{GitParcel, OfferMessage};
 use crate::host::{HostSettings, git_of};
 use crate::tasks::git::Repo;
+use crate::tasks::git_error::GitError;
 use crate::tasks::launch::file_name;
 use crate::tasks::trees::{Sharing, Trees};
 
@@ -33,6 +34,28 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 fn is_whole(git_dir: &Path) -> bool {
     let folders = ["objects/info", "objects/pack", "refs"];
     git_dir.join("HEAD").is_file() && folders.iter().all(|name| git_dir.join(name).is_dir())
+}
+
+/// Names of commits that are gone can neither be read nor made again.
+fn drop_broken_refs(repo: &Repo) -> Result<(), GitError> {
+    let listed = repo.ask(&["for-each-ref", "--format=%(objectname) %(refname)"])?;
+    let named = listed.lines().filter_map(|line| line.split_once(' '));
+    let named: Vec<(&str, &str)> = named.collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    let asked: String = named.iter().map(|(hash, _)| format!("{hash}\n")).collect();
+    let found = repo.fed(&["cat-file", "--batch-check"], asked.as_bytes())?;
+    let gone = found
+        .lines()
+        .filter_map(|line| line.strip_suffix(" missing"));
+    let gone: BTreeSet<&str> = gone.collect();
+    let broken = named.iter().filter(|(hash, _)| gone.contains(hash));
+    let script: String = broken.map(|(_, name)| format!("delete {name}\n")).collect();
+    match script.is_empty() {
+        true => Ok(()),
+        false => repo.update_refs(&script),
+    }
 }
 
 /// How long ago it was written.
@@ -66,14 +89,14 @@ impl From<&str> for PlaceError {
 /// A clone that attempts work in.
 struct OpenClone {
     trees: Arc<Trees>,
-    /// Something went wrong there: somebody may have removed or damaged it.
-    is_suspect: bool,
+    /// When something went wrong there: somebody may have removed or damaged it.
+    suspect_since: Option<Instant>,
 }
 
 impl OpenClone {
     /// Whether it is opened anew, and what is missing made again: not while another attempt is at work there.
     fn is_reopened(&self) -> bool {
-        self.is_suspect && Arc::strong_count(&self.trees) == 1
+        self.suspect_since.is_some() && Arc::strong_count(&self.trees) == 1
     }
 }
 
@@ -174,8 +197,15 @@ impl Clones {
     /// Something went wrong in the clone of an offer: the next attempt opens it anew.
     pub(super) fn suspect(&self, offer: &OfferMessage) {
         if let Some(open) = self.open().get_mut(&offer.loop_id) {
-            open.is_suspect = true;
+            open.suspect_since.get_or_insert_with(Instant::now);
         }
+    }
+
+    /// Whether something had gone wrong in the clone of an offer, for another attempt, since this time.
+    pub(super) fn is_suspect_since(&self, offer: &OfferMessage, began: Instant) -> bool {
+        let open = self.open();
+        let since = open.get(&offer.loop_id).and_then(|open| open.suspect_since);
+        since.is_some_and(|since| since > began)
     }
 
     fn fill_place(
@@ -194,7 +224,7 @@ impl Clones {
                 let trees = Arc::new(self.open_clone(&mirror, offer)?);
                 let made = OpenClone {
                     trees: trees.clone(),
-                    is_suspect: false,
+                    suspect_since: None,
                 };
                 open.insert(offer.loop_id.clone(), made);
                 trees
@@ -308,6 +338,7 @@ impl Clones {
                     .map_err(|error| failed(&error))?;
             }
         }
+        drop_broken_refs(&repo).map_err(|error| failed(&error))?;
         // Nobody works in the clone itself: it has no files, and no branch is checked out.
         repo.quiet(&["update-ref", "--no-deref", "HEAD", &offer.git.base])
             .map_err(|error| failed(&error))?;

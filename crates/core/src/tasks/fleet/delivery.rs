@@ -69,6 +69,11 @@ impl RemoteAttempt {
             news.ends_all.take(),
             news.run.is_some(),
         );
+        if let Some(AttemptTrouble::Handover(message)) = &news.remote_trouble
+            && done.others_fault
+        {
+            news.remote_trouble = Some(AttemptTrouble::Worker(message.clone()));
+        }
         let imported = match &done.commit {
             None => Ok(()),
             Some((commit, built_on)) if done.pushed => self.import_pushed(commit, built_on),

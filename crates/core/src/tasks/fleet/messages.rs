@@ -78,6 +78,9 @@ pub(super) struct DeliveredAttempt {
     /// They are in the repository that the offer named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) pushed: bool,
+    /// Its work was lost since another attempt had damaged the clone in which both were made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) others_fault: bool,
     /// What could not be done with that repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) remote_failure: Option<RemoteFailure>,

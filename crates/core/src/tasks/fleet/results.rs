@@ -38,6 +38,9 @@ pub(super) struct FinishedAttempt {
     /// Why this machine could not make it as it should.
     #[serde(skip)]
     pub(super) machine_failure: Option<String>,
+    /// Another attempt had damaged its clone.
+    #[serde(skip)]
+    pub(super) others_fault: bool,
     /// Its loop.
     pub(super) loop_id: Option<String>,
     /// Gives out the rest of its loop until the coordinator has it.

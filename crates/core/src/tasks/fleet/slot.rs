@@ -160,8 +160,10 @@ pub(super) fn make_attempt(
         commit: None,
         object: None,
         pushed: false,
+        others_fault: false,
         remote_failure: None,
     };
+    let began = Instant::now();
     let (mut object, mut spare, mut is_stored) = (None, None, true);
     match place_for(ctx, slot, offer, &keeper) {
         Err(error) => {
@@ -222,6 +224,8 @@ pub(super) fn make_attempt(
     mirror.over();
     let machine_failure = machine_failure(&done);
     if machine_failure.is_some() {
+        // What another attempt has damaged is no fault of this one.
+        done.others_fault = ctx.clones.is_suspect_since(offer, began);
         ctx.clones.suspect(offer);
     }
     let result = match serde_json::to_value(&done) {
@@ -236,6 +240,7 @@ pub(super) fn make_attempt(
         spare,
         spare_stored: false,
         machine_failure,
+        others_fault: done.others_fault,
         loop_id: mirror.handle().loop_id(),
         mirror: Some(mirror),
     };

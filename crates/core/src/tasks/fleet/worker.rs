@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
+use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer, subject};
 use descartes_kernel::fleet::{
     EndOrder, LeaseTerms, OfferRefusals, SilenceNews, WorkerHealth, check_remote,
 };
@@ -18,7 +18,7 @@ use super::clone::Clones;
 use super::ending::Ending;
 use super::keeper::{ClaimOf, TakenClaim, claim};
 use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
-use super::results::Results;
+use super::results::{FinishedAttempt, Results};
 use super::slot::{MadeAttempt, SlotContext, make_attempt};
 use crate::host::{HostError, HostSettings, ask_profiles, missing_programs, program_of, try_level};
 use crate::tasks::attempt_control::Control;
@@ -424,6 +424,13 @@ impl WorkerShared {
         if let Some(reason) = self.ctx.limit_objection(offer) {
             return Some(reason);
         }
+        let now = self.origin.elapsed();
+        if let Some(why) = self.health().objection_to(now, &offer.loop_id) {
+            return Some(format!(
+                "{} takes nothing of this loop now: {why}",
+                self.options.name
+            ));
+        }
         if let Some((gate, program)) = self.missing_gate_program(offer) {
             let host = &self.options.host;
             return Some(format!(
@@ -513,7 +520,9 @@ impl WorkerShared {
             }
         };
         match &finished.machine_failure {
-            Some(why) => self.cannot_work(why),
+            // That is counted for the attempt that did it.
+            Some(_) if finished.others_fault => {}
+            Some(why) => self.cannot_work(&finished, why),
             None => self.health().worked(),
         }
         (self.tell)(notice);
@@ -522,8 +531,12 @@ impl WorkerShared {
     }
 
     /// Takes nothing for a while: another worker may fare better.
-    fn cannot_work(&self, why: &str) {
-        let rest = self.health().failed(self.origin.elapsed(), why.to_owned());
+    fn cannot_work(&self, finished: &FinishedAttempt, why: &str) {
+        let of = subject::parse_task(&finished.subject).map(|(loop_id, ..)| loop_id);
+        let of = of.unwrap_or_default();
+        let rest = self
+            .health()
+            .failed(self.origin.elapsed(), &of, why.to_owned());
         let name = &self.options.name;
         let message = format!("{name} takes nothing for {}: {why}", show_duration(rest));
         warn!(message, "a worker rests");
@@ -534,7 +547,7 @@ impl WorkerShared {
     fn refused(&self) -> Option<String> {
         let now = self.origin.elapsed();
         let health = self.health();
-        let resting = health.objection(now);
+        let resting = health.resting(now);
         let resting = resting.map(|why| format!("{} takes nothing now: {why}", self.options.name));
         resting.or_else(|| self.refusals().why(now).map(str::to_owned))
     }
