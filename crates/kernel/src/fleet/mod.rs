@@ -28,8 +28,8 @@ pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, h
 pub use login::{AgentLogin, LimitedLogin, add_limit, limit_of};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
 pub use offer::{
-    EndedOffer, FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, ended_offer, left_offer,
-    offer_step,
+    EndedOffer, FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, begins_from_stored,
+    ended_offer, left_offer, offer_step,
 };
 pub use refusals::OfferRefusals;
 pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};

@@ -77,6 +77,12 @@ pub fn offer_step(known: Option<KnownOffer>, attempt: u32, found: FoundOffer) ->
     }
 }
 
+/// Whether what a worker had stored while it was at work on an offer is where the next attempt begins: only where
+/// that was taken back. The result of any other is on the task's branch, which must not go back behind it.
+pub fn begins_from_stored(known: &KnownOffer, stored: ClaimState) -> bool {
+    !known.is_left && matches!(stored, ClaimState::Closed | ClaimState::ForceClosed)
+}
+
 /// What is done about an offer of an earlier host that nobody wants any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOffer {
@@ -196,6 +202,28 @@ mod tests {
         ] {
             let found = FoundOffer { stored, remembers };
             assert_eq!(offer_step(known, 2, found), step, "{known:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_of_an_accepted_result_takes_no_branch_back() {
+        let of = |is_left, stored| {
+            let known = KnownOffer {
+                attempt: 1,
+                epoch: 4,
+                memory: 7,
+                is_left,
+            };
+            begins_from_stored(&known, stored)
+        };
+        for (stored, begins) in [
+            (Closed, true),
+            (ForceClosed, true),
+            (Accepted, false),
+            (Done, false),
+            (Nothing, false),
+        ] {
+            assert_eq!((of(false, stored), of(true, stored)), (begins, false));
         }
     }
 

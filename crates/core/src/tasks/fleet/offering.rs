@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use descartes_bridge::{EngineError, OfferTarget, subject};
 use descartes_kernel::fleet::{
     ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, StoredClaim,
-    TaskClaim, offer_step,
+    TaskClaim, begins_from_stored, offer_step,
 };
 use tracing::{info, warn};
 
@@ -18,6 +18,7 @@ use super::messages::{GitParcel, OfferMessage};
 use super::remote_attempt::{REST, RemoteAttempt};
 use super::shared::{AttemptInput, AttemptStop, FleetShared};
 use super::stored::{read_claim, write_claim};
+use super::wip::forget_stored;
 use crate::tasks::event::TaskEvent;
 use crate::tasks::launch::file_name;
 use crate::tasks::place::Published;
@@ -140,6 +141,7 @@ impl RemoteAttempt {
     pub(super) fn begin(&mut self) -> Result<Option<ClaimWatch>, String> {
         let task = self.order.work.id.clone();
         let known = self.order.offered;
+        let mut is_replaced = false;
         loop {
             let (stored, remembers) = match known {
                 None => (StoredClaim::Nothing, false),
@@ -165,7 +167,10 @@ impl RemoteAttempt {
                     if when == OfferTime::AfterLease && !self.wait_for_lease() {
                         return Ok(None);
                     }
-                    if let Some(known) = known {
+                    if let Some(known) = known
+                        && !is_replaced
+                        && begins_from_stored(&known, stored.state())
+                    {
                         self.take_left_work(known.epoch);
                     }
                     return self.offer(epoch);
@@ -184,6 +189,9 @@ impl RemoteAttempt {
                     if self.insist("taking an earlier offer back", put)?.is_none() {
                         return Ok(None);
                     }
+                    // What came of that one is known: nothing begins from what was stored on its way.
+                    forget_stored(&self.shared.engine, &subject);
+                    is_replaced = true;
                 }
             }
         }
