@@ -59,11 +59,11 @@ struct Campaign {
 }
 
 /// A repository with files, and a SCUD tag of as many tasks; `before` says what each waits for.
-pub fn repository(
+pub fn repository<Before: IntoIterator<Item = u64>>(
     trial: &Trial<'_>,
     files: usize,
     tasks: u64,
-    before: impl Fn(u64) -> Option<u64>,
+    before: impl Fn(u64) -> Before,
 ) -> Result<(), Trouble> {
     let world = &trial.world;
     world.git_init();
@@ -77,7 +77,7 @@ pub fn repository(
     }
     text.push_str("\n@edges\n");
     for task in 1..=tasks {
-        if let Some(before) = before(task) {
+        for before in before(task) {
             let _ = writeln!(text, "{task} -> {before}");
         }
     }
