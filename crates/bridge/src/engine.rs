@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::payload;
+use crate::url::COORDINATOR;
 
 /// The engine, from one party's side. Calls block; each may be made from any thread.
 ///
@@ -119,7 +120,7 @@ pub enum EngineError {
     #[error("the key does not allow it: {0}")]
     Refused(String),
     /// The engine does not accept the key of this party any more.
-    #[error("the key of {0} was revoked: ask for a new one: descartes engine join-token {0}")]
+    #[error("the key of {name} was revoked: {hint}", name = .0, hint = other_key(.0))]
     KeyRevoked(String),
     /// Nobody serves the subject.
     #[error("nobody is there to answer")]
@@ -222,6 +223,16 @@ pub struct ServedRequest {
     pub subject: String,
     #[serde(with = "payload")]
     pub body: Vec<u8>,
+}
+
+fn other_key(name: &str) -> String {
+    match name {
+        COORDINATOR => {
+            "the new one is in engine/coordinator.url of the state folder where the engine runs"
+                .to_owned()
+        }
+        worker => format!("ask for a new one: descartes engine join-token {worker}"),
+    }
 }
 
 /// This party's connection. Durations are by a clock that nobody sets.

@@ -128,7 +128,7 @@ pub fn complete(url: EngineUrl, engine_folder: &Path) -> EngineUrl {
         return url;
     }
     match own_engine(engine_folder) {
-        Some(own) if same_place(&own, &url) => own,
+        Some(own) if own.is_same_engine(&url) => own,
         _ => url,
     }
 }
@@ -138,16 +138,6 @@ pub fn complete(url: EngineUrl, engine_folder: &Path) -> EngineUrl {
 pub fn own_engine(engine_folder: &Path) -> Option<EngineUrl> {
     let text = std::fs::read_to_string(engine_folder.join(COORDINATOR_FILE)).ok()?;
     text.trim().parse().ok()
-}
-
-fn same_place(own: &EngineUrl, asked: &EngineUrl) -> bool {
-    let local = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "::1");
-    let same = |own: &(String, u16), asked: &(String, u16)| {
-        own.1 == asked.1 && (own.0 == asked.0 || (local(&own.0) && local(&asked.0)))
-    };
-    own.hosts
-        .iter()
-        .any(|own| asked.hosts.iter().any(|asked| same(own, asked)))
 }
 
 #[cfg(test)]

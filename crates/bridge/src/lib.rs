@@ -24,4 +24,4 @@ pub use engine::{
     ServedRequest, SubjectEntry,
 };
 pub use program::{FleetProgram, ProgramError};
-pub use url::{EngineUrl, Transport, UrlError};
+pub use url::{COORDINATOR, EngineUrl, Transport, UrlError};

@@ -8,6 +8,25 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// The port where none is named.
 pub const DEFAULT_PORT: u16 = 4222;
 
+/// Whose key is no worker's.
+pub const COORDINATOR: &str = "coordinator";
+
+/// Where whoever has no key, or one that is not accepted, gets another one.
+#[must_use]
+pub fn new_key(name: Option<&str>) -> String {
+    let coordinators =
+        "a task loop's is the line in engine/coordinator.url of the state folder there";
+    match name {
+        Some(COORDINATOR) => format!("where the engine runs, {coordinators}"),
+        Some(name) => {
+            format!("where the engine runs, `descartes engine join-token {name}` makes a new one")
+        }
+        None => format!(
+            "where the engine runs, `descartes engine join-token NAME` prints a worker's; {coordinators}"
+        ),
+    }
+}
+
 /// What is written as `%XX` in a name.
 const NAME_SPECIAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
@@ -56,6 +75,19 @@ impl EngineUrl {
     #[must_use]
     pub fn with_key(&self) -> String {
         self.write(self.key.as_deref())
+    }
+
+    /// Whether both lead to one engine, whoever asks and however a person wrote this machine's own name.
+    #[must_use]
+    pub fn is_same_engine(&self, other: &Self) -> bool {
+        let local = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "::1");
+        let same = |one: &(String, u16), other: &(String, u16)| {
+            one.1 == other.1 && (one.0 == other.0 || (local(&one.0) && local(&other.0)))
+        };
+        let hosts = &other.hosts;
+        self.hosts
+            .iter()
+            .any(|one| hosts.iter().any(|other| same(one, other)))
     }
 
     fn write(&self, key: Option<&str>) -> String {
@@ -207,6 +239,23 @@ mod tests {
         }
         let short: EngineUrl = "nats://host".parse().unwrap();
         assert_eq!(short.to_string(), "nats://host:4222");
+    }
+
+    #[test]
+    fn one_engine_has_many_spellings() {
+        let same = |one: &str, other: &str| {
+            let (one, other): (EngineUrl, EngineUrl) =
+                (one.parse().unwrap(), other.parse().unwrap());
+            one.is_same_engine(&other)
+        };
+        let with_key = format!("nats://coordinator@127.0.0.1:4222?key={KEY}");
+        for other in ["nats://localhost", "nats://[::1]:4222", &*with_key] {
+            assert!(same("nats://127.0.0.1:4222", other), "{other}");
+        }
+        assert!(same("nats://a:1,b:2", "nats://b:2"));
+        assert!(!same("nats://a:1", "nats://a:2"));
+        assert!(!same("nats://a:1", "nats://b:1"));
+        assert!(!same("nats://localhost", "nats://host"));
     }
 
     #[test]

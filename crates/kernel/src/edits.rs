@@ -210,7 +210,7 @@ pub fn changes(old: &IterativeLoopConfig, new: &IterativeLoopConfig) -> Vec<(Fie
 const ENVIRONMENT: &str = "backend.environment";
 const ENVIRONMENT_HASH: &str = "backend.environment_hash";
 /// Fields that are told one by one.
-const GROUPS: [&str; 2] = ["backend", "git"];
+const GROUPS: [&str; 3] = ["backend", "git", "tasks"];
 
 /// All fields by their names; those of a group as `group.field`.
 fn fields(config: &IterativeLoopConfig) -> Map<String, Value> {
@@ -259,7 +259,11 @@ fn put_back(
             .filter(|(group, _)| GROUPS.contains(group));
         match group {
             Some((group, field)) => {
-                let inner = nested.entry(group).or_insert_with(|| Map::new().into());
+                let inner = nested.entry(group).or_insert(Value::Null);
+                // A whole group that an edit took away comes back.
+                if !inner.is_object() {
+                    *inner = Map::new().into();
+                }
                 if let Value::Object(inner) = inner {
                     inner.insert(field.to_owned(), value);
                 }
@@ -357,6 +361,7 @@ mod tests {
     use crate::config::{Permissions, PromptMode};
     use crate::event::{FORMAT, Record};
     use crate::state::Kept;
+    use crate::tasks::{RoadmapDefaults, TaskFile, TasksConfig};
     use crate::transition::begin;
     use descartes_text::units::Secs;
 
@@ -524,6 +529,41 @@ mod tests {
             None,
         );
         assert_eq!(same, Edit::default());
+    }
+
+    #[test]
+    fn what_differs_of_the_tasks_is_told_field_by_field_and_put_back_alike() {
+        let tasks = |edit: &dyn Fn(&mut TasksConfig)| {
+            let mut config = config();
+            let mut tasks = TasksConfig::new(TaskFile::Roadmap {
+                file: "roadmap.md".into(),
+                defaults: RoadmapDefaults::default(),
+            });
+            tasks.workers = Some("nats://one:4222".to_owned());
+            edit(&mut tasks);
+            config.tasks = Some(Box::new(tasks));
+            config
+        };
+        let old = tasks(&|_| {});
+        let new = tasks(&|tasks| {
+            tasks.workers = Some("nats://two:4222".to_owned());
+            tasks.parallel += 1;
+        });
+        let words: Vec<String> = changes(&old, &new)
+            .iter()
+            .map(|(change, _)| change.describe())
+            .collect();
+        let engines = r#"tasks.workers: "nats://one:4222" -> "nats://two:4222""#;
+        assert_eq!(words.len(), 2, "{words:?}");
+        assert!(words.contains(&engines.to_owned()), "{words:?}");
+        let changed = |new: &IterativeLoopConfig| -> Vec<FieldChange> {
+            let changes = changes(&old, new).into_iter();
+            changes.map(|(change, _)| change).collect()
+        };
+        assert_eq!(put_back(&old, new.clone(), &changed(&new)), old);
+        // A file from which they were taken away as a whole.
+        let without = config();
+        assert_eq!(put_back(&old, without.clone(), &changed(&without)), old);
     }
 
     #[test]

@@ -236,21 +236,14 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             let before = std::mem::replace(&mut state.config, (**config).clone());
             state.iterations = *iterations;
             drop_replaced_gates(state);
+            leave_other_engine(state, &before);
             remember_change(state, record, &before, "state file", from.as_ref());
         }
         Event::ConfigChanged { change, by, from } => {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
             drop_replaced_gates(state);
-            let engine_of = |config: &IterativeLoopConfig| {
-                let tasks = config.tasks.as_ref();
-                tasks.and_then(|tasks| tasks.engine().map(str::to_owned))
-            };
-            if let (Some(tasks), Some(left)) = (&mut state.tasks, engine_of(&before))
-                && engine_of(&state.config).as_ref() != Some(&left)
-            {
-                tasks.leave_offers(&left);
-            }
+            leave_other_engine(state, &before);
             if change.changes_sandbox() {
                 // The next run says which one it is in.
                 state.sandbox = None;
@@ -443,6 +436,21 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
 
 /// Changes that are kept; of more, the first and the newest.
 const KEPT_CHANGES: usize = 100;
+
+/// What was offered at the engine before can be taken up at no other.
+fn leave_other_engine(state: &mut LoopState, before: &IterativeLoopConfig) {
+    let engine_of = |config: &IterativeLoopConfig| {
+        let tasks = config.tasks.as_ref();
+        tasks.and_then(|tasks| tasks.engine().map(str::to_owned))
+    };
+    let left = engine_of(before);
+    if left == engine_of(&state.config) {
+        return;
+    }
+    if let (Some(tasks), Some(left)) = (&mut state.tasks, left) {
+        tasks.leave_offers(&left);
+    }
+}
 
 /// Whatever was changed while a loop ran stands in its result.
 fn remember_change(

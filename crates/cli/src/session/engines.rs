@@ -7,7 +7,7 @@ use std::sync::Arc;
 use descartes_bridge::engine_command::complete;
 use descartes_bridge::message::BridgeParty;
 use descartes_bridge::program::PROGRAM_VARIABLE;
-use descartes_bridge::{BridgeClient, Engine, EngineUrl, FleetProgram};
+use descartes_bridge::{BridgeClient, COORDINATOR, Engine, EngineUrl, FleetProgram};
 use descartes_core::host::{ConnectEngine, HostError};
 use descartes_store::layout::StateRoot;
 use descartes_store::secret_file;
@@ -18,8 +18,6 @@ use crate::settings::command_context::CommandContext;
 
 /// In the state folder: the engine that was started here.
 const ENGINE_FOLDER: &str = "engine";
-/// Whose key is no worker's.
-const COORDINATOR: &str = "coordinator";
 /// In the state folder: keys of other engines.
 const KEYS_FOLDER: &str = "engine-keys";
 
@@ -53,37 +51,57 @@ fn key_file(root: &StateRoot, url: &EngineUrl) -> PathBuf {
     root.path().join(KEYS_FOLDER).join(name)
 }
 
-/// Keeps the key of an address apart; gives the address without it.
-pub fn keep_key(given: &str, root: &StateRoot) -> Result<String, CliError> {
-    let (url, pool) = parse(given)?;
-    if let (Some(name), true) = (&url.name, url.key.is_some())
-        && name != COORDINATOR
-    {
-        let address = EngineUrl {
-            name: None,
-            key: None,
-            ..url.clone()
-        };
-        return Err(CliError::usage(
-            format!(
-                "that is the key of the worker {name}, and a task loop needs the coordinator's"
-            ),
-            format!(
-                "where the engine was started its address is enough: --workers {address}; elsewhere, the line in \
-                 engine/coordinator.url of the state folder there"
-            ),
-        ));
+/// What was typed behind `--workers`.
+pub struct WorkersAddress {
+    pub url: EngineUrl,
+    /// The pool behind it.
+    pub pool: Option<String>,
+}
+
+impl WorkersAddress {
+    /// Refuses one with a key that is no task loop's.
+    pub fn parse(given: &str) -> Result<Self, CliError> {
+        let (url, pool) = parse(given)?;
+        if let (Some(name), true) = (&url.name, url.key.is_some())
+            && name != COORDINATOR
+        {
+            let address = EngineUrl {
+                name: None,
+                key: None,
+                ..url.clone()
+            };
+            return Err(CliError::usage(
+                format!(
+                    "that is the key of the worker {name}, and a task loop needs the coordinator's"
+                ),
+                format!(
+                    "where the engine was started its address is enough: --workers {address}; elsewhere, the line \
+                     in engine/coordinator.url of the state folder there"
+                ),
+            ));
+        }
+        let pool = pool.map(str::to_owned);
+        Ok(Self { url, pool })
     }
-    if url.key.is_some() {
-        let file = key_file(root, &url);
-        secret_file::write(&file, url.with_key().as_bytes()).map_err(|error| {
-            CliError::refused(error.to_string(), "make room in the state folder")
-        })?;
+
+    /// The address without its key.
+    pub fn address(&self) -> String {
+        match &self.pool {
+            Some(pool) => format!("{}#{pool}", self.url),
+            None => self.url.to_string(),
+        }
     }
-    Ok(match pool {
-        Some(pool) => format!("{url}#{pool}"),
-        None => url.to_string(),
-    })
+
+    /// Keeps its key apart; gives the address without it.
+    pub fn keep_key(&self, root: &StateRoot) -> Result<String, CliError> {
+        if self.url.key.is_some() {
+            let file = key_file(root, &self.url);
+            secret_file::write(&file, self.url.with_key().as_bytes()).map_err(|error| {
+                CliError::refused(error.to_string(), "make room in the state folder")
+            })?;
+        }
+        Ok(self.address())
+    }
 }
 
 /// Adds the key that is known for an address.

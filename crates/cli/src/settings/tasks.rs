@@ -18,7 +18,7 @@ use super::prompt::{folder_of, read_text};
 use crate::args::TRUST_CONFIG;
 use crate::args::start::{FlagGroup, GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
-use crate::session::engines;
+use crate::session::engines::WorkersAddress;
 use crate::trust::{self, Project, ScudGates};
 
 /// The task file of a SCUD tag.
@@ -183,7 +183,10 @@ fn workers(
             "workers on other machines work in clones of their own, not in place",
             "omit --workers or --in-place",
         )),
-        Some(given) => engines::keep_key(&given, &ctx.root(dir)).map(Some),
+        Some(given) => {
+            let address = WorkersAddress::parse(&given)?;
+            address.keep_key(&ctx.root(dir)).map(Some)
+        }
     }
 }
 

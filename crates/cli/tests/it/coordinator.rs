@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::workers::{LONG, Machines, WorkingMachines, waits_for};
 
+/// Well formed, and nobody's.
+const KEY: &str = "SUAEL6GG2L2HIF7DUGZJGMRUFKXELGGYFMHF76UO2AYBG3K4YLWR3FKC2Q";
+
 /// The folder of the task loop.
 fn folder(machines: &Machines, id: &str) -> PathBuf {
     machines.world.state().join("loops").join(id)
@@ -249,6 +252,11 @@ fn who_cancels_while_the_engine_is_away_is_told_who_is_still_at_work() {
     );
     let hint = format!("descartes loop cancel {parent}");
     assert!(told.contains(&hint), "{told}");
+    let json = machines.typed(&["loop", "cancel", parent, "--json"]);
+    json.assert_code(1);
+    let value: Value = serde_json::from_str(&json.stdout()).unwrap();
+    let message = value["message"].as_str().unwrap();
+    assert!(message.contains("task 1 at w1"), "{value}");
     machines
         .engine(&["start", "--listen", &address])
         .assert_code(0);
@@ -302,13 +310,16 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     let other = machines.free_address();
     let url = format!("nats://{other}");
     let words = ["loop", "resume", parent, "--workers", &url];
-    let refused = machines.typed(&words);
+    let with_key = format!("nats://coordinator@{other}?key={KEY}");
+    let refused = machines.typed(&["loop", "resume", parent, "--workers", &with_key]);
     refused.assert_code(65);
     assert!(
         refused.stderr().contains("still answers"),
         "{}",
         refused.stderr()
     );
+    // Nor is anything kept of what was refused.
+    assert!(!machines.world.state().join("engine-keys").exists());
     machines.engine(&["stop"]).assert_code(0);
     let refused = machines.typed(&["loop", "resume", parent]);
     refused.assert_code(65);
@@ -324,10 +335,39 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     machines.worker("w2", &[]);
     std::fs::write(&go, "").unwrap();
     machines.typed(&words).assert_code(0);
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    let change = format!(r#"tasks.workers: "nats://{address}" -> "{url}""#);
+    assert!(status.contains(&change), "{status}");
     let files = machines.world.git(["ls-tree", "--name-only", "HEAD"]);
     for task in 1..=3 {
         assert!(files.contains(&format!("work-{task}.txt")), "{files}");
     }
+}
+
+#[test]
+fn one_engine_by_another_spelling_is_no_other_engine() {
+    let Some(working) = Machines::at_work("another spelling", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        address,
+        go,
+        child,
+    } = working;
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    let port = address.rsplit_once(':').unwrap().1;
+    let url = format!("nats://coordinator@localhost:{port}");
+    std::fs::write(&go, "").unwrap();
+    let resumed = machines.typed(&["loop", "resume", parent, "--workers", &url]);
+    resumed.assert_code(0);
+    let told = resumed.stderr();
+    assert!(!told.contains("is done again"), "{told}");
+    // What its worker was at counts: no task was begun twice.
+    let status = machines.typed(&["loop", "status", parent, "--json"]);
+    let status: Value = serde_json::from_str(&status.stdout()).unwrap();
+    assert_eq!(status["iteration"], 3, "{status}");
 }
 
 #[test]

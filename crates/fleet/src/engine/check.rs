@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_bridge::{Delivery, EngineError, EngineUrl, EntryBody, FollowFrom, subject};
+use descartes_bridge::{
+    COORDINATOR, Delivery, EngineError, EngineUrl, EntryBody, FollowFrom, subject,
+};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::failure::EngineFailure;
-use super::parties::COORDINATOR;
 use crate::nats::connection::Connection;
 use crate::nats::follow::Follower;
 use crate::nats::{streams, values};

@@ -6,15 +6,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use descartes_bridge::engine_command::COORDINATOR_FILE;
-use descartes_bridge::{EngineUrl, Transport};
+use descartes_bridge::{COORDINATOR, EngineUrl, Transport};
 use nkeys::KeyPair;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::failure::EngineFailure;
-
-/// The coordinator's name among the parties.
-pub const COORDINATOR: &str = "coordinator";
 
 const MAX_NAME_CHARS: usize = 64;
 

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState, EngineTrouble};
 use descartes_bridge::url::DEFAULT_PORT;
-use descartes_bridge::{EngineUrl, FollowFrom, Transport, subject};
+use descartes_bridge::{COORDINATOR, EngineUrl, FollowFrom, Transport, subject};
 
 use super::cluster::{check_cluster, cluster_of, make_streams};
 use super::failure::EngineFailure;
 use super::parties::{
-    COORDINATOR, ClusterSetup, EngineFolder, EngineSetup, WorkerKey, check_name, new_key,
-    write_private,
+    ClusterSetup, EngineFolder, EngineSetup, WorkerKey, check_name, new_key, write_private,
 };
 use super::{certificate, check, config, server};
 use crate::nats::connection::Connection;

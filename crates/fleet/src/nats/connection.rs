@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::{
     Client, ClientError, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerError,
 };
+use descartes_bridge::url::new_key;
 use descartes_bridge::{EngineError, EngineUrl, Transport, subject};
 use tokio::sync::{broadcast, watch};
 
@@ -244,14 +245,13 @@ fn explain(url: &EngineUrl, error: &ConnectError) -> String {
             if url.key.is_none() =>
         {
             format!(
-                "the engine at {url} wants a key, and the address has none: where the engine runs, \
-                 `descartes engine join-token NAME` prints the line for a worker"
+                "the engine at {url} wants a key, and the address has none: {}",
+                new_key(None)
             )
         }
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => format!(
-            "the engine at {url} does not accept this key: it was revoked, or is another engine's; \
-             where the engine runs, `descartes engine join-token {}` makes a new one",
-            url.name.as_deref().unwrap_or("NAME")
+            "the engine at {url} does not accept this key: it was revoked, or is another engine's; {}",
+            new_key(url.name.as_deref())
         ),
         ConnectErrorKind::Tls => format!(
             "no TLS connection to {url}{detail}: its certificate is not the one in the address; \

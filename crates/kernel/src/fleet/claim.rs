@@ -1,5 +1,8 @@
 //! What is stored about one epoch of a task.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,7 +36,20 @@ pub enum TaskClaim {
         /// Its holder may not know it yet, and be at work until it has to renew its claim.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forced: bool,
+        /// When, by the clock of whoever took it back by force.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
     },
+}
+
+impl TaskClaim {
+    /// What is stored as it is taken back.
+    pub fn closed(forced: bool, now: Timestamp) -> Self {
+        Self::Closed {
+            forced,
+            at: Some(now).filter(|_| forced),
+        }
+    }
 }
 
 /// What is stored, with its number.
@@ -86,10 +102,23 @@ impl StoredClaim {
                 TaskClaim::Done { .. } => ClaimState::Done,
                 TaskClaim::Accepted => ClaimState::Accepted,
                 TaskClaim::Recalled => ClaimState::Recalled,
-                TaskClaim::Closed { forced: false } => ClaimState::Closed,
-                TaskClaim::Closed { forced: true } => ClaimState::ForceClosed,
+                TaskClaim::Closed { forced: false, .. } => ClaimState::Closed,
+                TaskClaim::Closed { forced: true, .. } => ClaimState::ForceClosed,
             },
         }
+    }
+
+    /// How long its holder may still be at work without knowing that it was taken back by force. A clock that was
+    /// set back makes it a whole lease at most.
+    pub fn rest_of_lease(&self, lease: Duration, now: Timestamp) -> Duration {
+        let closed = match self {
+            Self::Value {
+                claim: TaskClaim::Closed { at: Some(at), .. },
+                ..
+            } => Duration::try_from(now.duration_since(*at)).ok(),
+            _ => None,
+        };
+        lease.saturating_sub(closed.unwrap_or_default())
     }
 
     /// Who holds it or has done it.
@@ -101,5 +130,26 @@ impl StoredClaim {
             } => Some(worker),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_was_ended_by_force_is_waited_for_once() {
+        let at: Timestamp = "2026-01-02T10:00:00Z".parse().unwrap();
+        let after = |seconds: i64| at + jiff::SignedDuration::from_secs(seconds);
+        let stored = |claim: TaskClaim| StoredClaim::Value { seq: 1, claim };
+        let lease = Duration::from_secs(60);
+        for (seconds, rest) in [(0, 60), (20, 40), (60, 0), (3600, 0), (-5, 60)] {
+            let closed = stored(TaskClaim::closed(true, at));
+            let found = closed.rest_of_lease(lease, after(seconds));
+            assert_eq!(found, Duration::from_secs(rest), "{seconds}");
+        }
+        // Of a version before.
+        let old: TaskClaim = serde_json::from_str(r#"{"state":"closed","forced":true}"#).unwrap();
+        assert_eq!(stored(old).rest_of_lease(lease, after(3600)), lease);
     }
 }

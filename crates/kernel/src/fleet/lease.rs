@@ -256,7 +256,10 @@ mod tests {
             (StoredClaim::Lapsed { seq: 7 }, again(7)),
             (StoredClaim::Nothing, again(0)),
             (value(TaskClaim::Accepted), HandedIn::Forget),
-            (value(TaskClaim::Closed { forced: true }), HandedIn::Forget),
+            (
+                value(TaskClaim::closed(true, jiff::Timestamp::UNIX_EPOCH)),
+                HandedIn::Forget,
+            ),
             (value(held("v-1")), HandedIn::Forget),
             (value(done("w-2")), HandedIn::Forget),
             (value(TaskClaim::Offered { attempt: 1 }), HandedIn::Forget),

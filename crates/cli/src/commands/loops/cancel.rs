@@ -75,8 +75,16 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     };
     // What was recorded is recorded, also where workers cannot be told.
     let so_far = done.text.trim_end_matches(NOTHING);
-    let remote = remote_agents::stop(&found, grace, so_far, ctx)?;
-    show(&found, &with_remote(done, remote), args.json, ctx)
+    match remote_agents::stop(&found, grace, so_far, ctx) {
+        Ok(remote) => show(&found, &with_remote(done, remote), args.json, ctx),
+        Err(error) => {
+            if args.json {
+                let text = error.to_string();
+                show(&found, &CancelReport { text, ..done }, true, ctx)?;
+            }
+            Err(error)
+        }
+    }
 }
 
 fn show(

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_bridge::EngineUrl;
 use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
@@ -22,7 +23,7 @@ use crate::args::values;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session;
-use crate::session::engines;
+use crate::session::engines::{self, WorkersAddress};
 use crate::session::order::{Job, Order};
 use crate::settings::agent;
 use crate::settings::command_context::CommandContext;
@@ -269,7 +270,7 @@ pub fn other_engine(
     dir: &Path,
     ctx: &CommandContext,
 ) -> Result<Option<String>, CliError> {
-    let address = engines::keep_key(given, &ctx.root(dir))?;
+    let other = WorkersAddress::parse(given)?;
     let tasks = config.and_then(|config| config.tasks.as_ref());
     let Some((known, engine)) =
         tasks.and_then(|tasks| tasks.workers.as_deref().zip(tasks.engine()))
@@ -279,24 +280,30 @@ pub fn other_engine(
             "omit --workers, or start a task loop with it",
         ));
     };
-    if known == address {
-        return Ok(None);
+    let known_engine = WorkersAddress::parse(engine)?.url;
+    if known_engine.is_same_engine(&other.url) && known_engine.transport == other.url.transport {
+        // However it was typed now: another spelling would leave what its workers are at.
+        let same = WorkersAddress {
+            url: EngineUrl {
+                key: other.url.key,
+                ..known_engine
+            },
+            ..other
+        };
+        let address = same.keep_key(&ctx.root(dir))?;
+        return Ok(Some(address).filter(|address| address != known));
     }
-    let other = address
-        .split_once('#')
-        .map_or(&*address, |(other, _)| other);
-    if engine != other && engines::coordinator(ctx, dir)(engine).is_ok() {
+    if engines::coordinator(ctx, dir)(engine).is_ok() {
         return Err(CliError::refused(
             format!("the engine {engine} still answers, and has what the loop's workers hand in"),
             "descartes loop resume",
         )
         .hinted("to leave it, stop it first: descartes engine stop"));
     }
-    if engine != other {
-        ctx.printer.note(&format!(
-            "what workers are at for {engine} is done again; should it come back, `descartes loop cancel` stops them there, too"
-        ));
-    }
+    let address = other.keep_key(&ctx.root(dir))?;
+    ctx.printer.note(&format!(
+        "what workers are at for {engine} is done again; should it come back, `descartes loop cancel` stops them there, too"
+    ));
     Ok(Some(address))
 }
 

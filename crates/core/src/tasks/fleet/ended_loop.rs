@@ -10,6 +10,7 @@ use descartes_kernel::control::Grace;
 use descartes_kernel::fleet::{EndedOffer, KnownOffer, TaskClaim, ended_offer};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::TasksState;
+use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::coordinator::Fleet;
@@ -223,7 +224,7 @@ fn stop_one(
             EndedOffer::AskHolder => true,
             EndedOffer::Close { forced } => forced,
         };
-        let claim = TaskClaim::Closed { forced };
+        let claim = TaskClaim::closed(forced, Timestamp::now());
         match write_claim(engine, &of, stored.seq(), None, &claim) {
             Ok(_) => {
                 info!(work, epoch, state = ?stored.state(), "an offer of an ended loop was taken back");

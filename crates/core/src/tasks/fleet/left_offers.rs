@@ -3,6 +3,7 @@
 
 use descartes_bridge::{EngineError, subject};
 use descartes_kernel::fleet::{KnownOffer, LeftOffer, StoredClaim, TaskClaim, left_offer};
+use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::messages::{AttemptRequest, child_name};
@@ -42,7 +43,7 @@ fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineE
     let LeftOffer::Close { forced } = left_offer(stored.state()) else {
         return Ok(());
     };
-    let claim = TaskClaim::Closed { forced };
+    let claim = TaskClaim::closed(forced, Timestamp::now());
     write_claim(engine, &of, stored.seq(), None, &claim)?;
     info!(work, epoch, state = ?stored.state(), "an offer of an earlier host was taken back");
     if let StoredClaim::Value {

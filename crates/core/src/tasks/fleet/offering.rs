@@ -11,6 +11,8 @@ use descartes_kernel::fleet::{
     ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, StoredClaim,
     TaskClaim, begins_from_stored, offer_step,
 };
+use descartes_text::units::show_duration;
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::git_remote::{GitRemote, offer_refs};
@@ -164,7 +166,7 @@ impl RemoteAttempt {
             };
             match offer_step(known, self.order.attempt, found) {
                 OfferStep::Offer { epoch, when } => {
-                    if when == OfferTime::AfterLease && !self.wait_for_lease() {
+                    if when == OfferTime::AfterLease && !self.wait_for_lease(&stored) {
                         return Ok(None);
                     }
                     if let Some(known) = known
@@ -179,7 +181,7 @@ impl RemoteAttempt {
                 OfferStep::Replace { close, forced } => {
                     let subject = subject::task(&self.shared.loop_id, &task, close);
                     let put = |shared: &FleetShared| {
-                        let claim = TaskClaim::Closed { forced };
+                        let claim = TaskClaim::closed(forced, Timestamp::now());
                         match write_claim(&shared.engine, &subject, stored.seq(), None, &claim) {
                             // Where its worker was quicker, it is looked at again.
                             Ok(_) | Err(EngineError::Conflict) => Ok(()),
@@ -199,8 +201,17 @@ impl RemoteAttempt {
 
     /// Waits until a claim that was taken back by force would have lapsed; false where somebody wants
     /// the end.
-    fn wait_for_lease(&self) -> bool {
-        let until = Instant::now() + self.shared.terms.ttl;
+    fn wait_for_lease(&self, closed: &StoredClaim) -> bool {
+        let rest = closed.rest_of_lease(self.shared.terms.ttl, Timestamp::now());
+        if !rest.is_zero() {
+            self.tell(TaskEvent::Notice(format!(
+                "task {} was taken back from a worker that did not answer: it is offered again in {}, when that one \
+                 has stopped for certain",
+                self.order.work.id,
+                show_duration(rest)
+            )));
+        }
+        let until = Instant::now() + rest;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.inbox.recv_timeout(left) {

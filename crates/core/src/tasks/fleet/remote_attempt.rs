@@ -8,6 +8,7 @@ use descartes_bridge::{LinkStatus, subject};
 use descartes_kernel::fleet::{ClaimState, ClaimWatch, OwnLink, StoredClaim, TaskClaim, WatchAct};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
+use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::messages::{AttemptNote, AttemptRequest, child_name, why_untaken};
@@ -224,7 +225,7 @@ impl RemoteAttempt {
                 }
                 WatchAct::Close { expect, forced } => {
                     let engine = &self.shared.engine;
-                    let claim = TaskClaim::Closed { forced };
+                    let claim = TaskClaim::closed(forced, Timestamp::now());
                     let closed = write_claim(engine, &self.subject, expect, None, &claim);
                     info!(
                         task = self.order.work.id,

@@ -27,7 +27,10 @@ pub(super) fn stored_claim(entry: Option<&SubjectEntry>) -> StoredClaim {
             // Nobody of this version wrote it: it is not ours to replace.
             StoredClaim::Value {
                 seq: entry.seq,
-                claim: TaskClaim::Closed { forced: true },
+                claim: TaskClaim::Closed {
+                    forced: true,
+                    at: None,
+                },
             }
         }
     }
