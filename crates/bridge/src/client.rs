@@ -228,13 +228,19 @@ impl Engine for BridgeClient {
         self.nothing(BridgeCall::DeleteObject { name }, CALL_TIMEOUT)
     }
 
-    fn announce(&self, worker: &str, value: &[u8], ttl: Duration) -> Result<(), EngineError> {
-        let call = BridgeCall::Announce {
+    fn announce(
+        &self,
+        worker: &str,
+        expect: Option<u64>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<u64, EngineError> {
+        self.sequence(BridgeCall::Announce {
             worker: worker.to_owned(),
+            expect,
             value: value.to_vec(),
             ttl_ms: millis(ttl),
-        };
-        self.nothing(call, CALL_TIMEOUT)
+        })
     }
 
     fn workers(&self) -> Result<Vec<(String, Vec<u8>)>, EngineError> {

@@ -313,7 +313,12 @@ fn announcements(provider: &dyn Provider) -> ClauseResult {
     let other = provider.worker("w.2");
     for (engine, name, seconds) in [(&worker, "w1", 2), (&other, "w.2", 60)] {
         let ttl = Duration::from_secs(seconds);
-        same("announced", engine.announce(name, b"here", ttl), Ok(()))?;
+        let first = engine.announce(name, None, b"here", ttl).map_err(told)?;
+        let second = engine.announce(name, Some(first), b"here", ttl);
+        check("again", second.is_ok_and(|second| second > first))?;
+        // Whoever uses the same name is found by that.
+        let late = engine.announce(name, Some(first), b"here", ttl);
+        same("somebody else did", late, Err(EngineError::Conflict))?;
     }
     let names = || {
         let mut names: Vec<String> = coordinator

@@ -90,8 +90,15 @@ pub trait Engine: Send + Sync {
     /// Removes a stored file; one that is not there is no error.
     fn delete_object(&self, name: &str) -> Result<(), EngineError>;
 
-    /// Says that a worker is there. Forgotten after `ttl`.
-    fn announce(&self, worker: &str, value: &[u8], ttl: Duration) -> Result<(), EngineError>;
+    /// Says that a worker is there, and returns the number of that. Forgotten after `ttl`. With `expect` it is
+    /// refused with [`EngineError::Conflict`] where anything came after that number.
+    fn announce(
+        &self,
+        worker: &str,
+        expect: Option<u64>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<u64, EngineError>;
 
     /// The workers that are there, by name, with what they last announced.
     fn workers(&self) -> Result<Vec<(String, Vec<u8>)>, EngineError>;

@@ -12,6 +12,7 @@ use crate::engine::{
     Delivery, Engine, EngineError, FollowFrom, LinkStatus, OfferTarget, PulledOffer, ServedRequest,
     SubjectEntry,
 };
+use crate::subject;
 pub use server_state::LostMessage;
 use server_state::{PartyId, ServerState, Subscriber};
 
@@ -275,11 +276,14 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn announce(&self, worker: &str, value: &[u8], ttl: Duration) -> Result<(), EngineError> {
-        self.write(|state| {
-            state.announce(worker, value, ttl);
-            Ok(())
-        })
+    fn announce(
+        &self,
+        worker: &str,
+        expect: Option<u64>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<u64, EngineError> {
+        self.put(&subject::worker(worker), expect, Some(ttl), value)
     }
 
     fn workers(&self) -> Result<Vec<(String, Vec<u8>)>, EngineError> {

@@ -10,7 +10,7 @@ use crate::engine::{
 use crate::payload;
 
 /// Changes whenever a line changes its meaning. Both sides are of one release, which is checked too.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// A line to the bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,7 @@ pub enum BridgeCall {
     },
     Announce {
         worker: String,
+        expect: Option<u64>,
         #[serde(with = "payload")]
         value: Vec<u8>,
         ttl_ms: u64,

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -313,12 +314,16 @@ fn work_travels_by_a_repository_also_when_its_worker_is_cut_off() {
 
 /// A repository by which work travels; it runs a program when a result is pushed to it.
 fn shared_repository(world: &World, hook: &str, does: &str) -> PathBuf {
+    repository_with(world, hook, "*/result", does)
+}
+
+/// The same when a ref like this one is pushed.
+fn repository_with(world: &World, hook: &str, name: &str, does: &str) -> PathBuf {
     let shared = world.root().join("shared.git");
     let path = shared.to_str().unwrap();
     world.git(["clone", "--quiet", "--bare", ".", path]);
-    let text = format!(
-        "#!/bin/sh\nwhile read old new ref; do case $ref in */result) {does};; esac; done\n"
-    );
+    let text =
+        format!("#!/bin/sh\nwhile read old new ref; do case $ref in {name}) {does};; esac; done\n");
     std::fs::create_dir_all(shared.join("hooks")).unwrap();
     let mut file = std::fs::OpenOptions::new();
     let file = file.create(true).write(true).truncate(true).mode(0o755);
@@ -370,6 +375,40 @@ async fn a_repository_that_hangs_is_left_for_the_engine() {
 }
 
 #[tokio::test]
+async fn a_loop_that_is_cancelled_while_its_repository_hangs_ends_at_once() {
+    let (world, server) = (world(), MemoryServer::new());
+    let hung = world.root().join("hung");
+    let hangs = format!("touch {}; sleep 600", hung.display());
+    let shared = repository_with(&world, "pre-receive", "*/base", &hangs);
+    let config = ScudLoopConfig {
+        git_remote: Some(shared.display().to_string()),
+        ..config(&world, WORKS)
+    };
+    let mut settings = settings(&world, "state");
+    settings.remote_terms.patience = 2 * LONG;
+    let engine = server.connect();
+    settings.engines = Some(Arc::new(move |_| {
+        let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+        Ok(engine)
+    }));
+    let mut tasks = ScudIterativeLoop::with_settings(config, settings)
+        .await
+        .unwrap();
+    let cancel = tasks.as_loop().cancellation_handle();
+    let watch = std::thread::spawn(move || {
+        eventually("a push hangs", LONG, || hung.exists());
+        cancel.store(true, Ordering::SeqCst);
+        Instant::now()
+    });
+    let reason = tasks.execute().await.unwrap().exit_reason;
+    let took = watch.join().unwrap().elapsed();
+    assert_eq!(reason, Reason::UserCancelled);
+    // The push of the other task was not begun.
+    assert!(took < LONG, "{took:?}");
+    assert_eq!(server.open_offers(), 0);
+}
+
+#[tokio::test]
 async fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
     let world = world();
     // It takes the result of the first task, and gives and takes nothing from then on.
@@ -390,6 +429,21 @@ async fn a_repository_that_refuses_for_good_is_left_for_the_engine() {
     for kind in ["attempt_started", "task_run"] {
         let records = told.matches(&format!("\"kind\":\"{kind}\"")).count();
         assert_eq!(records, 3, "{kind}: {told}");
+    }
+}
+
+#[test]
+fn two_workers_by_one_name_are_told() {
+    let (world, server) = (world(), MemoryServer::new());
+    let alone = Running::start(&world, &server, "alone", 1);
+    let one = Running::start(&world, &server, "twin", 1);
+    let other = Running::start(&world, &server, "twin", 1);
+    for twin in [&one, &other] {
+        twin.hears(|notice| *notice == WorkerNotice::Namesake("twin".to_owned()));
+    }
+    assert!(alone.notices.try_iter().next().is_none());
+    for worker in [alone, one, other] {
+        assert_eq!(worker.handed_in(), 0);
     }
 }
 

@@ -487,6 +487,14 @@ impl LoopState {
         }
     }
 
+    /// Up to when the time of what was under way counts: to its end, where the loop is over.
+    pub fn counts_to(&self, now: Timestamp) -> Timestamp {
+        match &self.phase {
+            Phase::Finished { at, .. } => *at,
+            _ => now,
+        }
+    }
+
     /// Remembers a summary, and forgets the oldest beyond what the state file keeps.
     pub fn remember(&mut self, summary: IterationSummary) {
         if self.summaries.len() == KEPT_SUMMARIES {

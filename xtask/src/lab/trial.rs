@@ -94,8 +94,13 @@ impl<'a> Trial<'a> {
 
     /// Runs to the end.
     pub fn run(&self, command: Command) -> Result<Ended, Trouble> {
-        let late = |so_far: Finished| format!("still running after {LONG:?}: {}", Ended(so_far));
-        self.world.watch(command, LONG).map(Ended).map_err(late)
+        self.run_within(command, LONG)
+    }
+
+    /// The same for what takes longer.
+    pub fn run_within(&self, command: Command, limit: Duration) -> Result<Ended, Trouble> {
+        let late = |so_far: Finished| format!("still running after {limit:?}: {}", Ended(so_far));
+        self.world.watch(command, limit).map(Ended).map_err(late)
     }
 
     /// Starts it, and does not wait; its words go nowhere.

@@ -1,11 +1,15 @@
 //! Attempts without end in one process: whatever an attempt opens is given back when it is over.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::kills::repository;
 use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble, Verdict, stats};
 
 const TASKS: u64 = 20;
+/// What an attempt may take on a busy machine.
+const AN_ATTEMPT: Duration = Duration::from_millis(600);
 const MEMORY: &str = "KiB of memory";
 /// The task in the middle: alone in the process, as the last one is.
 const MIDDLE: u64 = TASKS / 2;
@@ -75,7 +79,7 @@ fn one_loop(lab: &Lab, attempts: u64, flags: &[&str]) -> Result<Seen, Trouble> {
     command.args(["--max-iterations-per-task", &each]);
     command.args(["--max-iterations", &(TASKS * attempts * 2).to_string()]);
     command.args(flags);
-    let ended = trial.run(command)?;
+    let ended = trial.run_within(command, AN_ATTEMPT * (TASKS * attempts) as u32)?;
     let seen = |task: u64| -> Vec<Vec<f64>> {
         let seen = std::fs::read_to_string(format!("{root}/seen-{task}")).unwrap_or_default();
         seen.lines()

@@ -37,7 +37,6 @@ pub(super) struct ServerState {
     serving: Vec<Subscriber<ServedRequest>>,
     requests: HashMap<String, Sender<Vec<u8>>>,
     pub objects: BTreeMap<String, Vec<u8>>,
-    announced: BTreeMap<String, (Vec<u8>, Duration)>,
 }
 
 /// One stream: what it has, in order, and its last number.
@@ -123,7 +122,6 @@ impl ServerState {
             self.expire(seq);
         }
         self.now = until;
-        self.announced.retain(|_, (_, expires)| *expires > until);
         self.deliver();
     }
 
@@ -156,7 +154,6 @@ impl ServerState {
         self.offers.clear();
         self.offer_ids.clear();
         self.objects.clear();
-        self.announced.clear();
         for following in self.parties.iter_mut().flat_map(|party| &mut party.follows) {
             following.next_seq = 1;
             following.reset = true;
@@ -334,16 +331,15 @@ impl ServerState {
         }
     }
 
-    pub fn announce(&mut self, worker: &str, value: &[u8], ttl: Duration) {
-        let expires = self.now + ttl;
-        self.announced
-            .insert(worker.to_owned(), (value.to_vec(), expires));
-    }
-
     pub fn workers(&self) -> Vec<(String, Vec<u8>)> {
-        let shown =
-            |(name, (value, _)): (&String, &(Vec<u8>, Duration))| (name.clone(), value.clone());
-        self.announced.iter().map(shown).collect()
+        let announced = self.values.entries.values().filter_map(|kept| {
+            let name = kept.subject.strip_prefix("worker.")?;
+            match &kept.body {
+                EntryBody::Value(value) => Some((subject::name(name), value.clone())),
+                _ => None,
+            }
+        });
+        announced.collect()
     }
 
     pub fn must_be_up(&self, party: PartyId) -> Result<(), EngineError> {

@@ -208,6 +208,10 @@ fn show(notice: &WorkerNotice, printer: &Printer) {
             printer.note(&format!("{}: taken back, in vain", of(task)));
         }
         WorkerNotice::Refused(message) => printer.warning(&format!("not taken: {message}")),
+        WorkerNotice::Namesake(name) => printer.warning(&format!(
+            "another worker by the name {name} is there, and both count as one: give each machine a line of its own, \
+             where the engine runs: descartes engine join-token {name}-2"
+        )),
         WorkerNotice::EngineBack => printer.note("the engine answers again"),
         WorkerNotice::EngineError(message) => {
             printer.warning(&format!("{message}: waiting"));

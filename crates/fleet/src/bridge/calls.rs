@@ -111,16 +111,13 @@ impl CallHandler {
             BridgeCall::DeleteObject { name } => nothing(objects::delete(connection, &name).await),
             BridgeCall::Announce {
                 worker,
+                expect,
                 value,
                 ttl_ms,
             } => {
                 let subject = subject::worker(&worker);
                 let ttl = Some(Duration::from_millis(ttl_ms));
-                nothing(
-                    values::put(connection, &subject, None, ttl, value)
-                        .await
-                        .map(drop),
-                )
+                self.put(&subject, expect, ttl, value).await
             }
             BridgeCall::Workers => self.workers().await,
             BridgeCall::Connect { .. } | BridgeCall::Unsubscribe { .. } => {

@@ -39,7 +39,7 @@ fn a_workers_key_is_refused_what_is_not_its_own() {
     refused("everything", worker.serve(">").map(drop));
     refused(
         "to speak for another",
-        worker.announce("w2", b"x", Duration::from_secs(5)),
+        worker.announce("w2", None, b"x", Duration::from_secs(5)),
     );
     refused(
         "to command",

@@ -18,7 +18,8 @@ pub fn view<'a>(model: &'a Model, stands: &'a KnownLoop) -> Element<'a, Message>
     let Some(tasks) = &stands.state.tasks else {
         return text("").into();
     };
-    let page = column![summary(tasks), all_waves(tasks), running(model, tasks)]
+    let active = active_tasks(tasks, stands.state.counts_to(model.now));
+    let page = column![summary(tasks), all_waves(tasks), running(model, active)]
         .push(blocked(tasks))
         .push(landing(tasks))
         .spacing(12)
@@ -74,8 +75,7 @@ fn all_waves<'a>(tasks: &TasksState) -> Element<'a, Message> {
     card(Column::with_children(rows).spacing(8))
 }
 
-fn running<'a>(model: &Model, tasks: &TasksState) -> Element<'a, Message> {
-    let active = active_tasks(tasks, model.now);
+fn running<'a>(model: &Model, active: Vec<TaskRow>) -> Element<'a, Message> {
     let title = match active.len() {
         0 | 1 => "Current task",
         _ => "Current tasks",

@@ -6,6 +6,7 @@
 //! Every number of an attempt's epoch stands in the coordinator's journal before it is offered, so that
 //! none is ever used twice.
 
+mod announced;
 mod claim;
 mod engine_silence;
 mod git_remote;
@@ -19,6 +20,7 @@ mod watch;
 mod worker_end;
 mod worker_health;
 
+pub use announced::Announced;
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
 pub use engine_silence::{EngineSilence, SilenceNews};
 pub use git_remote::{

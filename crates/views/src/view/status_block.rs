@@ -139,7 +139,7 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
         block.add("Last iteration", whole_seconds(at));
     }
     if let Some(tasks) = &state.tasks {
-        task_lines(block, tasks, now);
+        task_lines(block, tasks, state.counts_to(now));
     }
     if status.is_live() {
         activity_lines(block, state, status, now);

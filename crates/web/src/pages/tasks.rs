@@ -15,7 +15,7 @@ pub fn tasks(known: &LoopFacts<'_>) -> Markup {
         return html! {};
     };
     html! {
-        (section("At work", rows(tasks, &active_tasks(tasks, known.now))))
+        (section("At work", rows(tasks, &active_tasks(tasks, known.state.counts_to(known.now)))))
         (section("Blocked", rows(tasks, &blocked_tasks(tasks))))
         (section("Marked by others, not proven", rows(tasks, &marked_tasks(tasks))))
         (section("Waves", wave_list(tasks)))

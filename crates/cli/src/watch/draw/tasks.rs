@@ -13,13 +13,17 @@ use crate::view::width::width;
 use crate::watch::app::App;
 
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
-    let Some(tasks) = app.view().and_then(|view| view.state.tasks.as_deref()) else {
+    let Some(state) = app.view().map(|view| &view.state) else {
+        return Vec::new();
+    };
+    let Some(tasks) = state.tasks.as_deref() else {
         return Vec::new();
     };
     let columns = usize::from(columns);
     let mut lines = wave_lines(tasks, context, columns);
     lines.push(Line::default());
-    lines.extend(running(tasks, context, columns));
+    let active = active_tasks(tasks, state.counts_to(context.now));
+    lines.extend(running(&active, context, columns));
     lines.extend(blocked(tasks, context, columns));
     if let Some(work) = unlanded(tasks) {
         let text = format!("not landed, {work}");
@@ -63,9 +67,8 @@ fn task_line(
     ])
 }
 
-fn running(tasks: &TasksState, context: &Context, columns: usize) -> Vec<Line<'static>> {
+fn running(active: &[TaskRow], context: &Context, columns: usize) -> Vec<Line<'static>> {
     let theme = &context.theme;
-    let active = active_tasks(tasks, context.now);
     if active.is_empty() {
         return vec![Line::from(toned(theme, Tone::Dim, "no task is running"))];
     }

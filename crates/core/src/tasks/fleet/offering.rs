@@ -304,6 +304,9 @@ impl RemoteAttempt {
         let Some(message) = self.message()? else {
             return Ok(false);
         };
+        if self.is_unwanted() {
+            return Ok(false);
+        }
         let value = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
         let target = OfferTarget::Pool {
             pool: self.shared.pool.clone(),
@@ -314,12 +317,27 @@ impl RemoteAttempt {
         Ok(self.insist("offering it", offer)?.is_some())
     }
 
+    /// Whether somebody wants the attempt to end before it was offered.
+    fn is_unwanted(&self) -> bool {
+        let is_stop = |input| {
+            matches!(
+                input,
+                AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill)
+            )
+        };
+        self.stopping || self.inbox.try_iter().any(is_stop)
+    }
+
     fn message(&mut self) -> Result<Option<OfferMessage>, String> {
         let shared = self.shared.clone();
         let _one = shared
             .publishing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        // The call before this one may have hung until all of them were ended: this one is not begun.
+        if self.is_unwanted() {
+            return Ok(None);
+        }
         let known = shared.known_root();
         let work = self.order.work.clone();
         let publish = |to: Option<&Path>| {

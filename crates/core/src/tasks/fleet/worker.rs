@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer, subject};
 use descartes_kernel::fleet::{
-    EndOrder, LeaseTerms, OfferRefusals, SilenceNews, WorkerHealth, check_remote,
+    Announced, EndOrder, LeaseTerms, OfferRefusals, SilenceNews, WorkerHealth, check_remote,
 };
 use descartes_kernel::sandbox::SandboxLevel;
 use descartes_text::units::show_duration;
@@ -94,6 +94,8 @@ pub enum WorkerNotice {
     EngineError(String),
     /// It answers again.
     EngineBack,
+    /// Another worker of this name is there.
+    Namesake(String),
 }
 
 /// Tells of what happens.
@@ -122,6 +124,8 @@ struct WorkerShared {
     works: Mutex<SandboxLevel>,
     /// What is wrong with the engine, as it was told last.
     trouble: Mutex<Option<EngineError>>,
+    /// Whether nobody else announces itself by this name.
+    announced: Mutex<Announced>,
 }
 
 /// A worker. Dropped, it does not end its attempts: [`FleetWorker::stop`] does.
@@ -177,6 +181,7 @@ impl FleetWorker {
                 origin: Instant::now(),
                 works: Mutex::default(),
                 trouble: Mutex::default(),
+                announced: Mutex::default(),
             }),
         }
     }
@@ -577,9 +582,24 @@ impl WorkerShared {
         let Ok(value) = serde_json::to_vec(&self.facts()) else {
             return;
         };
-        let engine = &self.ctx.engine;
-        match engine.announce(&self.options.name, &value, ANNOUNCE_TTL) {
-            Ok(()) => {}
+        let (engine, name) = (&self.ctx.engine, &self.options.name);
+        let mut announced = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let announce = |last| engine.announce(name, last, &value, ANNOUNCE_TTL);
+        let told = match announce(announced.last()) {
+            Err(EngineError::Conflict) => {
+                if announced.is_not_alone(self.origin.elapsed()) {
+                    (self.tell)(WorkerNotice::Namesake(name.clone()));
+                }
+                announce(None)
+            }
+            told => told,
+        };
+        announced.told(told.as_ref().ok().copied());
+        match told {
+            Ok(_) => {}
             // Slots that are busy do not ask.
             Err(error @ EngineError::KeyRevoked(_)) => {
                 self.tell_trouble(&error);
