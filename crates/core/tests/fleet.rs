@@ -563,6 +563,28 @@ fn a_limit_told_to_one_worker_holds_its_login_on_all_and_no_other() {
 }
 
 #[tokio::test]
+async fn an_agent_that_rewrites_what_it_was_given_has_done_its_work_all_the_same() {
+    let rewrites = "git add . ;; sh if [ $DESCARTES_TASK_ID = 2 ]; then git reset -q --soft $(git rev-list \
+         --max-parents=0 HEAD) && git commit -q -m squashed; else git commit -q --amend -m amended; fi";
+    let script = format!("write work-${{DESCARTES_TASK_ID}}.txt done ;; sh {rewrites} ;; promise");
+    for by_repository in [false, true] {
+        let (world, server) = (world(), MemoryServer::new());
+        let shared = repository_with(&world, "pre-receive", "none", "exit 1");
+        let config = ScudLoopConfig {
+            git_remote: by_repository.then(|| shared.display().to_string()),
+            ..config(&world, &script)
+        };
+        let worker = Running::start(&world, &server, "a", 2);
+        assert_eq!(run(&world, &server, config).await, Reason::GatesPassed);
+        assert_eq!(worker.handed_in(), 3);
+        let files = world.git(["ls-tree", "--name-only", "HEAD"]);
+        for task in 1..=3 {
+            assert!(files.contains(&format!("work-{task}.txt")), "{files}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_deletes_the_branch_of_its_task_has_done_it_all_the_same() {
     let (world, server) = (world(), MemoryServer::new());
     let worker = Running::start(&world, &server, "a", 1);

@@ -472,6 +472,7 @@ fn evidence(end: &AttemptEnd) -> Option<String> {
         AttemptEnd::Limited { until, .. } => Some(format!("until {until}")),
         AttemptEnd::Green { .. }
         | AttemptEnd::Interrupted
+        | AttemptEnd::Cancelled
         | AttemptEnd::NoPromise
         | AttemptEnd::NothingDone => None,
     }

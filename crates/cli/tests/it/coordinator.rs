@@ -371,6 +371,37 @@ fn one_engine_by_another_spelling_is_no_other_engine() {
 }
 
 #[test]
+fn a_remote_task_that_a_person_cancels_is_not_offered_again() {
+    let Some(working) = Machines::at_work("a cancelled task", "w1") else {
+        return;
+    };
+    let WorkingMachines {
+        machines,
+        go,
+        child,
+        ..
+    } = working;
+    let (id, parent) = (
+        child["loop_id"].as_str().unwrap(),
+        child["parent"].as_str().unwrap(),
+    );
+    let cancelled = machines.typed(&["loop", "cancel", id]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(told.contains("its task is blocked"), "{told}");
+    std::fs::write(&go, "").unwrap();
+    eventually("the whole is over", LONG, || {
+        machines
+            .typed(&["loop", "status", parent, "--json"])
+            .stdout()
+            .contains("tasks_blocked")
+    });
+    let files = machines.world.git(["ls-tree", "--name-only", "HEAD"]);
+    assert!(!files.contains("work-1.txt"), "{files}");
+    assert!(files.contains("work-2.txt"), "{files}");
+}
+
+#[test]
 fn a_loop_that_was_cancelled_needs_its_engine_no_more() {
     let Some(working) = Machines::at_work("a cancel without need", "w1") else {
         return;

@@ -1,10 +1,17 @@
 //! Blocked tasks, and those that only take long: each has all its attempts, is blocked alone, and
 //! is tried again when a person says so.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use descartes_testkit::World;
+use descartes_testkit::wait::{eventually, eventually_some};
 use descartes_testkit::world::Finished;
+use serde_json::Value;
 
 use crate::task_common::{graph, repository, run, said, scud_project, statuses};
+
+const LONG: Duration = Duration::from_secs(60);
 
 /// Works at every attempt, and claims at this one.
 fn slow_agent(world: &World, claims_at: u32) -> String {
@@ -121,5 +128,59 @@ fn flags_about_tasks_are_refused_for_a_loop_with_one_prompt() {
         let refused = run(&world, &["loop", "resume", flag]);
         refused.assert_code(64);
         assert!(said(&refused).contains(flag), "{}", said(&refused));
+    }
+}
+
+/// A person cancels the loop of the first task, which waits for a file; the second one is done all the same.
+fn cancel_one_task(world: &World, flags: &[&str]) {
+    let go = world.root().join("go");
+    let agent = world.program(
+        "waits",
+        &format!(
+            "#!/bin/sh\n[ -e {0} ] || [ $DESCARTES_TASK_ID = 2 ] || sleep 600\n\
+             echo done > work-$DESCARTES_TASK_ID; echo '<promise>COMPLETE</promise>'\n",
+            go.display()
+        ),
+    );
+    let agent = agent.display().to_string();
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let more = ["--verify", "true", "--parallel", "2"];
+    let mut host = world.descartes([&words[..], &more, flags].concat());
+    host.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut host = host.spawn().unwrap();
+    let child = eventually_some("the loop of the task", LONG, || {
+        let listed = run(world, &["loop", "list", "--all", "--children", "--json"]).stdout();
+        let listed: Value = serde_json::from_str(&listed).ok()?;
+        let mut found = listed.as_array()?.iter();
+        let found = found.find(|entry| entry["task"] == "1" && entry["status"] == "running");
+        found.cloned()
+    });
+    let (id, parent) = (
+        child["loop_id"].as_str().unwrap(),
+        child["parent"].as_str().unwrap(),
+    );
+    let cancelled = run(world, &["loop", "cancel", id]);
+    cancelled.assert_code(0);
+    let told = cancelled.stdout();
+    assert!(told.contains("its task is blocked"), "{told}");
+    host.wait().unwrap();
+    eventually("the whole is over", LONG, || {
+        run(world, &["loop", "status", parent, "--json"])
+            .stdout()
+            .contains("tasks_blocked")
+    });
+    assert_eq!(statuses(world), "BD");
+    let status = run(world, &["loop", "status", parent]).stdout();
+    assert!(status.contains("it was cancelled"), "{status}");
+    std::fs::write(&go, "").unwrap();
+    run(world, &["loop", "resume", parent, "--retry-blocked"]).assert_code(0);
+    assert_eq!(statuses(world), "DD");
+}
+
+#[test]
+fn a_task_that_a_person_cancels_is_not_begun_again() {
+    for flags in [&[][..], &["--detach"]] {
+        let world = scud_project(graph("1 | One | P | 1 | H\n2 | Two | P | 1 | M", ""));
+        cancel_one_task(&world, flags);
     }
 }

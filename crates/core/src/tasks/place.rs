@@ -343,8 +343,6 @@ pub(super) struct Published {
 pub(super) struct WorkDelivery {
     pub(super) epoch: u64,
     pub(super) commit: String,
-    /// What it has to be built on.
-    pub(super) built_on: String,
     /// Where its commits are, unless they are known.
     pub(super) bundle: Option<PathBuf>,
 }

@@ -46,6 +46,8 @@ pub enum AttemptEnd {
     AtLimit { message: String },
     /// Its work could not be taken in, again and again.
     NotTakenIn { message: String },
+    /// A person cancelled the loop of this task, and not the whole.
+    Cancelled,
     /// The agent said that it cannot be done.
     BlockedByAgent { message: String },
     /// The agent's provider told a limit: no attempt was made.

@@ -164,6 +164,10 @@ impl Scheduler {
                 let message = message.clone();
                 self.given_up(task, BlockReason::Limit { message })
             }
+            AttemptEnd::Cancelled => {
+                let message = "it was cancelled".to_owned();
+                self.given_up(task, BlockReason::Limit { message })
+            }
             AttemptEnd::NotTakenIn { message } => {
                 let message = message.clone();
                 self.given_up(task, BlockReason::Commit { message })

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::event::{
-    Decided, EndedBy, Event, GateEnd, LimitKind, ReportedLimit, Verdict, WaitReason,
+    Decided, EndedBy, Event, GateEnd, LimitKind, ReportedLimit, StopBy, Verdict, WaitReason,
 };
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
@@ -29,6 +29,10 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     // proven before stays proven.
     if matches!(state.exit_reason(), IterativeExitReason::Error { .. }) && !proven {
         return AttemptEnd::Interrupted;
+    }
+    // Its task loop ends it in another way: this one was meant.
+    if state.requests.stop == Some(StopBy::Cancel) && !proven {
+        return AttemptEnd::Cancelled;
     }
     if !over {
         let limit = state

@@ -281,6 +281,7 @@ impl FailedAttempts {
             // Nothing was tried; or it did nothing, and nothing is wrong with it as far as can be told.
             AttemptEnd::Limited { .. }
             | AttemptEnd::Interrupted
+            | AttemptEnd::Cancelled
             | AttemptEnd::NotTakenIn { .. }
             | AttemptEnd::NothingDone => {}
             _ => self.0 = 0,

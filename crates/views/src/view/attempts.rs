@@ -37,6 +37,7 @@ pub fn attempt_end(end: &AttemptEnd) -> TaskEnd<'_> {
             (Tone::Bad, "not taken in", Evidence::Message(message))
         }
         AttemptEnd::AtLimit { message } => (Tone::Bad, "at its limit", Evidence::Message(message)),
+        AttemptEnd::Cancelled => (Tone::Dim, "cancelled", Evidence::None),
         AttemptEnd::BlockedByAgent { message } => {
             (Tone::Bad, "its agent gave up", Evidence::Message(message))
         }

@@ -189,27 +189,41 @@ fn gone(
             return Err(still_there(found, limit));
         }
     }
-    wait_for_background(found);
+    // The loop of a task is a part of its task loop, which goes on.
+    if found.parent().is_none() {
+        wait_for_background(found);
+    }
     let state = found.state()?;
     let done = plural(state.iterations.into(), "iteration");
     match &state.phase {
         Phase::Finished { reason, .. } => Ok(CancelReport {
             how: "effective",
             text: format!(
-                "{} after {done}; every process of the loop{} is gone",
+                "{} after {done}; every process of the loop{} is gone{}",
                 reason.sentence(),
                 match state.has_open_offers() {
                     true => " on this machine",
                     false => "",
-                }
+                },
+                of_task_loop(found)
             ),
         }),
         // Its host died on the way: what was asked for is recorded all the same.
         _ => match found.send(&Command::Cancel { grace: Grace::Skip })? {
             Sent::Recorded(recorded) => stopped(found, recorded.records.is_empty()),
-            _ => Err(still_there(found, limit)),
+            _ => Err(still_there(found, begun.elapsed())),
         },
     }
+}
+
+/// What becomes of the task whose loop was cancelled.
+fn of_task_loop(found: &LoopHandle) -> String {
+    found.parent().map_or_else(String::new, |parent| {
+        format!(
+            "; its task is blocked, and its task loop goes on without it: `descartes loop cancel {parent}` ends all, \
+             `descartes loop resume {parent} --retry-blocked` tries the task again once that has ended"
+        )
+    })
 }
 
 /// The process in the background gives its loop back just before it ends.
@@ -229,6 +243,16 @@ fn wait_for_background(found: &LoopHandle) {
 }
 
 fn still_there(found: &LoopHandle, limit: Duration) -> CliError {
+    if let Some(parent) = found.parent() {
+        // Its process is that of the whole.
+        return CliError::failed(
+            format!(
+                "the loop of this task did not end within {}",
+                show_duration(limit)
+            ),
+            format!("to end its task loop with all tasks: descartes loop cancel {parent}"),
+        );
+    }
     let pid = found.pid();
     let who = pid.map_or_else(
         || "its processes".to_owned(),

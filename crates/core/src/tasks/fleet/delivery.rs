@@ -77,7 +77,7 @@ impl RemoteAttempt {
         let imported = match &done.commit {
             None => Ok(()),
             Some((commit, built_on)) if done.pushed => self.import_pushed(commit, built_on),
-            Some((commit, built_on)) => self.import(commit, built_on, done.object.as_deref()),
+            Some((commit, _)) => self.import(commit, done.object.as_deref()),
         };
         if let Err(message) = imported {
             warn!(task, worker, message, "work could not be taken in");
@@ -120,7 +120,7 @@ impl RemoteAttempt {
         }
     }
 
-    fn import(&self, commit: &str, built_on: &str, object: Option<&str>) -> Result<(), String> {
+    fn import(&self, commit: &str, object: Option<&str>) -> Result<(), String> {
         let file = match object {
             None => None,
             Some(object) => {
@@ -130,20 +130,14 @@ impl RemoteAttempt {
                 Some(file)
             }
         };
-        self.take_bundle(commit, built_on, file)
+        self.take_bundle(commit, file)
     }
 
     /// Takes a commit into the repository; the bundle that holds it is removed.
-    fn take_bundle(
-        &self,
-        commit: &str,
-        built_on: &str,
-        bundle: Option<PathBuf>,
-    ) -> Result<(), String> {
+    fn take_bundle(&self, commit: &str, bundle: Option<PathBuf>) -> Result<(), String> {
         let delivery = WorkDelivery {
             epoch: self.epoch,
             commit: commit.to_owned(),
-            built_on: built_on.to_owned(),
             bundle,
         };
         let imported = self.shared.place.import(&self.order.work, &delivery);
@@ -170,7 +164,7 @@ impl RemoteAttempt {
             };
             fs_err::create_dir_all(&shared.folder).map_err(|error| error.to_string())?;
             if shared.engine.get_object(&object, &file).is_ok() {
-                return self.take_bundle(commit, built_on, Some(file));
+                return self.take_bundle(commit, Some(file));
             }
             let tried = began.elapsed();
             let is_gone = matches!(remote.list(&name), Ok(listed) if listed.is_empty());
@@ -194,7 +188,7 @@ impl RemoteAttempt {
         let file = format!("{}.bundle", file_name(&self.subject));
         let file = self.shared.folder.join(file);
         remote.bundle(name, built_on, &file)?;
-        self.take_bundle(commit, built_on, Some(file))
+        self.take_bundle(commit, Some(file))
     }
 
     /// The same for what a worker pushed while its agent was at work.
@@ -245,7 +239,7 @@ impl RemoteAttempt {
             }
         };
         let (work, bundle) = stored;
-        let imported = self.take_bundle(&work.commit, &work.built_on, Some(bundle));
+        let imported = self.take_bundle(&work.commit, Some(bundle));
         forget_stored(&shared.engine, &self.subject);
         imported
             .map_err(|error| warn!(%error, "stored work could not be taken in"))

@@ -130,12 +130,18 @@ impl RemoteAttempt {
         if self.stopping {
             return false;
         }
-        match self.inbox.recv_timeout(*rest) {
-            Ok(AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill))
-            | Err(RecvTimeoutError::Disconnected) => return false,
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => *rest = (*rest * 2).min(LONGEST_REST),
+        let until = Instant::now() + *rest;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.inbox.recv_timeout(left) {
+                Ok(AttemptInput::Stop(AttemptStop::Stop | AttemptStop::Kill))
+                | Err(RecvTimeoutError::Disconnected) => return false,
+                // What else is told now is looked up later.
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => break,
+            }
         }
+        *rest = (*rest * 2).min(LONGEST_REST);
         true
     }
 

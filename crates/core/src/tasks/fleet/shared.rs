@@ -190,7 +190,10 @@ impl FleetShared {
                 }
             }
             Delivery::Entry(entry) => {
-                if let Some((_, task, epoch)) = subject::parse_task(&entry.subject) {
+                // What tells the engine's store from another one has no task.
+                if let Some((_, task, epoch)) = subject::parse_task(&entry.subject)
+                    && !task.is_empty()
+                {
                     let stored = stored_claim(Some(&entry));
                     self.tell(&task, epoch, AttemptInput::Stored(stored));
                 }
