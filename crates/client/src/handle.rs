@@ -129,10 +129,10 @@ impl LoopHandle {
             return Ok(());
         }
         let worker = self.worker().unwrap_or("another machine");
-        let parent = self.parent().unwrap_or("the task loop");
+        let parent = self.parent().unwrap_or_default();
         Err(ClientError::refused(
-            format!("this is a copy of a loop on {worker}, which is not running"),
-            format!("tell its task loop instead: {parent}"),
+            format!("this is a copy of a loop on {worker} that is not running: it stays as it is"),
+            format!("its task loop says what became of it: descartes loop status {parent}"),
         ))
     }
 

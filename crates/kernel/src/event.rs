@@ -316,6 +316,9 @@ pub enum Event {
     },
     /// Nobody is at work on an offer any more, and it came to nothing that is written down.
     OfferOver { task: TaskId, epoch: u64 },
+    /// A person ended the loop while it had no host, and nobody is at work on an offer any more; what it came to
+    /// waits for whoever resumes the loop.
+    OfferStopped { task: TaskId, epoch: u64 },
     /// What a run of a task's agent came to.
     TaskRun {
         task: TaskId,

@@ -188,6 +188,23 @@ pub fn offer_over(state: &LoopState, task: TaskId, epoch: u64) -> Option<Decided
     (!is_known).then(|| Decided::new(Event::OfferOver { task, epoch }))
 }
 
+/// Nobody is at work any more on these offers of a loop that has no host, and no longer waits for them.
+pub fn offers_stopped(state: &LoopState, stopped: &[(String, u64)]) -> Vec<Decided> {
+    let open = state.tasks.iter().flat_map(|tasks| tasks.open_offers());
+    let is_stopped = |(task, offer): &(&TaskId, &KnownOffer)| {
+        let mut stopped = stopped.iter();
+        stopped.any(|(one, epoch)| **task == *one.as_str() && offer.epoch == *epoch)
+    };
+    open.filter(is_stopped)
+        .map(|(task, offer)| {
+            Decided::new(Event::OfferStopped {
+                task: task.clone(),
+                epoch: offer.epoch,
+            })
+        })
+        .collect()
+}
+
 /// What a run of a task's agent came to.
 pub fn task_run(
     task: TaskId,

@@ -362,6 +362,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             let tasks = state.tasks.get_or_insert_default();
             tasks.results.insert(task.clone(), *epoch);
         }
+        Event::OfferStopped { task, epoch } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.stopped_offers.insert(task.clone(), *epoch);
+        }
         Event::TaskRun {
             task,
             iterations,

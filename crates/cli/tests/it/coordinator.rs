@@ -225,6 +225,8 @@ fn who_cancels_a_loop_whose_coordinator_died_stops_its_agents_elsewhere() {
         "{}",
         again.stdout()
     );
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    assert!(!status.contains("may still be at work"), "{status}");
     // It goes on where it was.
     std::fs::write(&go, "").unwrap();
     machines.typed(&["loop", "resume", parent]).assert_code(0);
@@ -415,6 +417,8 @@ fn a_loop_that_was_cancelled_needs_its_engine_no_more() {
     let told = cancelled.stdout();
     assert!(told.contains("every process of the loop is gone"), "{told}");
     assert!(!is_agent_there(&machines));
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    assert!(!status.contains("may still be at work"), "{status}");
     machines.engine(&["stop"]).assert_code(0);
     let again = machines.typed(&["loop", "cancel", parent]);
     again.assert_code(0);

@@ -259,7 +259,9 @@ fn a_repository_that_takes_nothing_is_refused_before_anything_is_begun() {
         refused.assert_code(65);
         let told = refused.stderr();
         assert!(told.contains(why), "{told}");
-        let hint = format!("git push --dry-run {remote} HEAD:refs/descartes/try");
+        let hint = format!(
+            "git push {remote} HEAD:refs/descartes/try && git push {remote} :refs/descartes/try"
+        );
         assert!(told.contains(remote) && told.contains(&hint), "{told}");
         assert!(!world.state().join("loops").exists());
         assert!(!world.has(".descartes/loop-state.json"));

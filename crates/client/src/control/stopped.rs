@@ -119,6 +119,12 @@ impl Hold {
         self.append(fact::warning(message))
     }
 
+    /// Records that nobody is at work any more on these offers to workers on other machines.
+    pub fn offers_stopped(&mut self, stopped: &[(String, u64)]) -> Result<(), ClientError> {
+        let events = fact::offers_stopped(&self.state, stopped);
+        self.append_all(events)
+    }
+
     /// Records a command as the loop's host would have done.
     pub(super) fn record(mut self, command: &Command) -> Result<Recorded, ClientError> {
         if let Some(error) = refusal(&self.state, command) {

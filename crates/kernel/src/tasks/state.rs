@@ -336,6 +336,9 @@ pub struct TasksState {
     /// By task: the number of the offer that was over last: its result is written down, or there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<TaskId, u64>,
+    /// By task: the number of the offer whose worker was stopped while no host was there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stopped_offers: BTreeMap<TaskId, u64>,
     /// What is wrong with the engine of workers on other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_trouble: Option<String>,
@@ -406,8 +409,12 @@ impl TasksState {
     /// Offers to workers on other machines of whose end nothing is written down: agents may be at work on them
     /// even where this loop has no host.
     pub fn open_offers(&self) -> impl Iterator<Item = (&TaskId, &KnownOffer)> {
+        let is_stopped =
+            |work, offer: &KnownOffer| self.stopped_offers.get(work) == Some(&offer.epoch);
         let offers = self.offers.iter();
-        offers.filter(|(work, offer)| !offer.is_left && !self.has_result(work))
+        offers.filter(move |(work, offer)| {
+            !offer.is_left && !self.has_result(work) && !is_stopped(*work, offer)
+        })
     }
 
     /// The engine of all these offers is left: agents may be at work on those that are open.

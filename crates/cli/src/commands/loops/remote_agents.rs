@@ -18,6 +18,13 @@ pub fn stop(
 ) -> Result<Option<String>, CliError> {
     let connect = engines::coordinator(ctx, &found.meta().working_dir);
     let work = stop_remote_agents(&found.state()?, &connect, grace);
+    // Without it nothing is lost: the next `cancel` asks again.
+    if !work.at_rest().is_empty()
+        && let Ok(mut hold) = found.hold()
+        && hold.offers_stopped(work.at_rest()).is_ok()
+    {
+        drop(hold.finish());
+    }
     let Some(untold) = work.untold() else {
         let said = work.stopped().into_iter().chain(work.left());
         let said: Vec<String> = said.collect();

@@ -56,6 +56,8 @@ pub struct StoppedWork {
     /// Agents may be at work on these, and could not be told: the worker as far as it is known.
     untold: BTreeMap<String, Option<String>>,
     why_untold: String,
+    /// Offers on which nobody is at work any more.
+    at_rest: Vec<(String, u64)>,
     /// The same for engines that the loop has left, which may never answer again.
     left: Vec<String>,
 }
@@ -75,6 +77,11 @@ impl StoppedWork {
         });
         let said: Vec<String> = said.collect();
         (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    /// The offers on which nobody is at work any more.
+    pub fn at_rest(&self) -> &[(String, u64)] {
+        &self.at_rest
     }
 
     /// Who may be at work for an engine that the loop has left, in words.
@@ -179,14 +186,17 @@ fn stop_some(
         let begin = |(work, offer, worker): &OpenOffer| {
             let (of, epoch) = (work.clone(), offer.epoch);
             let stop = move || stop_one(engine, loop_id, &of, epoch, grace);
-            (work.clone(), worker.clone(), scope.spawn(stop))
+            ((work.clone(), epoch), worker.clone(), scope.spawn(stop))
         };
         let asked: Vec<_> = some.iter().map(begin).collect();
-        for (work, worker, asking) in asked {
+        for ((work, epoch), worker, asking) in asked {
             let ended = || EngineError::Other("a thread has ended".to_owned());
             match asking.join().unwrap_or_else(|_| Err(ended())) {
-                Ok(None) => {}
-                Ok(Some(stopped)) => drop(all.stopped.insert(work, stopped.by(worker))),
+                Ok(None) => all.at_rest.push((work, epoch)),
+                Ok(Some(stopped)) => {
+                    all.at_rest.push((work.clone(), epoch));
+                    all.stopped.insert(work, stopped.by(worker));
+                }
                 Err(error) => {
                     all.why_untold = error.to_string();
                     all.untold.insert(work, worker);

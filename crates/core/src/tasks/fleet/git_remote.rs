@@ -226,8 +226,9 @@ pub(in crate::tasks) fn try_remote(
         .map_err(|message| {
             HostError::refused(
                 format!("cannot put work into the repository {url}: {message}"),
+                // A dry run would run none of its hooks.
                 format!(
-                    "try it with: git push --dry-run {} HEAD:refs/descartes/try",
+                    "try it with: git push {0} HEAD:refs/descartes/try && git push {0} :refs/descartes/try",
                     descartes_text::shell::word(url)
                 ),
             )
