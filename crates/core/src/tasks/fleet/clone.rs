@@ -91,12 +91,18 @@ struct OpenClone {
     trees: Arc<Trees>,
     /// When something went wrong there: somebody may have removed or damaged it.
     suspect_since: Option<Instant>,
+    /// When an attempt was last seen to use it.
+    used: Instant,
 }
 
 impl OpenClone {
     /// Whether it is opened anew, and what is missing made again: not while another attempt is at work there.
     fn is_reopened(&self) -> bool {
-        self.suspect_since.is_some() && Arc::strong_count(&self.trees) == 1
+        self.suspect_since.is_some() && !self.is_in_use()
+    }
+
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.trees) > 1
     }
 }
 
@@ -185,6 +191,21 @@ impl Clones {
         drop(fs_err::remove_dir_all(clone));
     }
 
+    /// Gives back what clones hold open (processes that guard their gits) that no attempt used for so long. They
+    /// stay where they are, and the next attempt opens them again.
+    pub(super) fn close_idle(&self, limit: Duration) {
+        // While one is made or filled there is time.
+        let Ok(mut open) = self.open.try_lock() else {
+            return;
+        };
+        open.retain(|_, clone| {
+            if clone.is_in_use() {
+                clone.used = Instant::now();
+            }
+            clone.used.elapsed() < limit
+        });
+    }
+
     /// The worktrees of a task loop, with everything that an attempt needs.
     pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, PlaceError> {
         let place = self.fill_place(&mut self.open(), offer);
@@ -218,13 +239,17 @@ impl Clones {
         if open.get(&offer.loop_id).is_some_and(OpenClone::is_reopened) {
             open.remove(&offer.loop_id);
         }
-        let trees = match open.get(&offer.loop_id) {
-            Some(open) => open.trees.clone(),
+        let trees = match open.get_mut(&offer.loop_id) {
+            Some(open) => {
+                open.used = Instant::now();
+                open.trees.clone()
+            }
             None => {
                 let trees = Arc::new(self.open_clone(&mirror, offer)?);
                 let made = OpenClone {
                     trees: trees.clone(),
                     suspect_since: None,
+                    used: Instant::now(),
                 };
                 open.insert(offer.loop_id.clone(), made);
                 trees

@@ -35,6 +35,8 @@ const ANNOUNCE_EVERY: Duration = Duration::from_secs(5);
 const RESULTS_EVERY: Duration = Duration::from_secs(10);
 /// Clones that nobody used for so long are removed, and results that nobody took.
 const UNUSED: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Of clones that nobody used for so long nothing is held open.
+const IDLE: Duration = Duration::from_secs(5 * 60);
 /// After an error of the engine.
 const REST: Duration = Duration::from_secs(2);
 
@@ -636,6 +638,7 @@ impl WorkerShared {
             if looked.elapsed() >= RESULTS_EVERY {
                 looked = Instant::now();
                 self.ctx.results.look_after();
+                self.ctx.clones.close_idle(IDLE);
             }
             let until = Instant::now() + ANNOUNCE_EVERY;
             while Instant::now() < until && !self.ended.load(Ordering::SeqCst) {
