@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use descartes_testkit::{World, eventually};
+use nix::sys::signal::Signal;
 
-use crate::common::{descartes, events, loop_dir, start};
+use crate::common::{descartes, events, loop_dir, start, start_command};
+use crate::signals::{code, send};
 
 fn repository() -> World {
     let world = World::in_memory();
@@ -59,37 +63,45 @@ fn snapshots_keep_to_their_budget_and_what_was_dropped_is_said() {
     descartes(&world, &["loop", "rewind", "7", "--yes"]).assert_code(0);
 }
 
-/// One of a snapshot's calls is slow, where this holds.
-fn slow_git(world: &World, condition: &str) {
+/// One of a snapshot's calls does this first.
+fn changed_git(world: &World, first: &str) {
     let mut which = world.command("sh");
     which.args(["-c", "command -v git"]);
     let git = world.run(which).stdout();
-    let script = format!(
-        "#!/bin/sh\ncase \"$*\" in *ls-files*) {condition} && exec sleep 60;; esac\nexec {} \"$@\"\n",
-        git.trim()
-    );
+    let git = git.trim();
+    let script =
+        format!("#!/bin/sh\ncase \"$*\" in *ls-files*) {first};; esac\nexec {git} \"$@\"\n");
     world.program("git", &script);
 }
 
-#[test]
-fn a_measure_that_was_late_once_on_a_busy_machine_is_made_again() {
-    let world = repository();
-    let late = world.root().join("late");
-    slow_git(&world, &format!("mkdir {} 2>/dev/null", late.display()));
-    start(&world, "print hm", &["--stall-after", "1"]).assert_code(4);
-    assert!(late.exists());
-    assert_eq!(events(&world, "iteration_finished").len(), 2);
-    assert_eq!(events(&world, "warning"), [""; 0]);
+fn warnings(world: &World) -> Vec<String> {
+    let warnings = events(world, "warning");
+    let message = |warning: &serde_json::Value| warning["message"].as_str().unwrap().to_owned();
+    warnings.iter().map(message).collect()
 }
 
 #[test]
-fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
+fn a_slow_measure_is_said_once_and_counts_like_any_other() {
     let world = repository();
-    slow_git(&world, "true");
+    changed_git(&world, "sleep 3");
+    start(&world, "write file ${ITERATION}", &["-m", "2"]).assert_code(2);
+    let busy = events(&world, "busy");
+    let measuring = |event: &&serde_json::Value| event["what"] == "measuring the work tree";
+    assert_eq!(busy.iter().filter(measuring).count(), 1, "{busy:?}");
+    assert_eq!(warnings(&world), [""; 0]);
+    let diff = descartes(&world, &["loop", "diff", "1"]);
+    diff.assert_code(0);
+    assert!(diff.stdout().contains("+1"), "{diff}");
+}
+
+#[test]
+fn a_work_tree_that_cannot_be_measured_is_said_and_shown_in_the_status() {
+    let world = repository();
+    changed_git(&world, "echo no >&2; exit 1");
     let script = "print hm\nwait-file go";
     let flags = ["--detach", "--stall-after", "1", "-m", "3"];
     start(&world, script, &flags).assert_code(0);
-    descartes_testkit::eventually("the agent", std::time::Duration::from_secs(60), || {
+    eventually("the agent", Duration::from_secs(60), || {
         !events(&world, "run_started").is_empty()
     });
     let status = descartes(&world, &["loop", "status"]).stdout();
@@ -98,17 +110,36 @@ fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
         "{status}"
     );
     world.write("go", "");
-    descartes_testkit::eventually("the end", std::time::Duration::from_secs(120), || {
+    eventually("the end", Duration::from_secs(120), || {
         !events(&world, "loop_finished").is_empty()
     });
     let end = &events(&world, "loop_finished")[0];
     assert_eq!(end["reason"]["type"], "max_iterations_reached", "{end}");
-    let said: Vec<String> = events(&world, "warning")
-        .iter()
-        .map(|warning| warning["message"].as_str().unwrap().to_owned())
-        .filter(|message| message.contains("stall detection is off"))
-        .collect();
-    assert!(said[0].contains("took longer than 2s"), "{said:?}");
+    let mut said = warnings(&world);
+    said.retain(|message| message.contains("stall detection is off"));
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+#[test]
+fn a_stop_is_heard_while_the_work_tree_is_measured() {
+    let world = repository();
+    let measuring = world.root().join("measuring");
+    let waits = format!("echo $$ > {}; exec sleep 600", measuring.display());
+    changed_git(&world, &waits);
+    let mut child = start_command(&world, "promise", &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the measure", Duration::from_secs(60), || {
+        fs::read_to_string(&measuring).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    send(&child, Signal::SIGTERM);
+    assert_eq!(code(&mut child), 143);
+    assert_eq!(events(&world, "run_started").len(), 0);
+    let pid = fs::read_to_string(&measuring).unwrap();
+    let git = Path::new("/proc").join(pid.trim());
+    assert!(!git.exists(), "the measure's git is still there");
 }
 
 #[test]
@@ -126,7 +157,7 @@ fn nothing_is_restored_under_an_agent_that_works_elsewhere_in_the_repository() {
     let mut below = world.descartes(&words);
     below.current_dir(&sub);
     world.run(below).assert_code(0);
-    let soon = std::time::Duration::from_secs(60);
+    let soon = Duration::from_secs(60);
     eventually("the agent below", soon, || world.has("sub/held"));
     let run = descartes(&world, &["loop", "rewind", "1", "--yes"]);
     run.assert_code(65);

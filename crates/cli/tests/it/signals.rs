@@ -27,12 +27,12 @@ fn running(world: &World, script: &str) -> Child {
     child
 }
 
-fn send(child: &Child, signal: Signal) {
+pub fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
 }
 
 #[track_caller]
-fn code(child: &mut Child) -> i32 {
+pub fn code(child: &mut Child) -> i32 {
     child.wait().unwrap().code().expect("an exit code")
 }
 

@@ -29,7 +29,8 @@ const CLOCK_CHECK: Duration = Duration::from_secs(15);
 pub(crate) struct AgentLoop {
     pub(super) d: Driver,
     pub(super) agents: Vec<ResolvedAgent>,
-    pub(super) tree: Tree,
+    /// `None` while it is measured.
+    pub(super) tree: Option<Tree>,
     pub(super) run: Option<LiveRun>,
     /// The newest measure of the work tree.
     pub(super) measured: Option<(TreeFacts, Snapshot)>,
@@ -67,7 +68,7 @@ impl AgentLoop {
         Self {
             d,
             agents,
-            tree,
+            tree: Some(tree),
             run: None,
             measured: None,
             reported_gate_files: BTreeSet::new(),
@@ -81,7 +82,7 @@ impl AgentLoop {
         }
     }
 
-    fn next_action(&self) -> Action {
+    pub(super) fn next_action(&self) -> Action {
         let now = Timestamp::now();
         match &self.attempt {
             Some(attempt) => plan_attempt(&self.d.state, self.d.policy, attempt.until, now),

@@ -1,65 +1,23 @@
 //! The end of an iteration: evidence from the work tree, the commit, the tag.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use descartes_kernel::event::{TreeFacts, Verdict};
+use descartes_kernel::event::Verdict;
 use descartes_kernel::fact;
-use descartes_kernel::step::{ClosingFacts, Input, LeftChanges, LeftTrees, left_trees};
-use tracing::debug;
+use descartes_kernel::step::{ClosingFacts, Input};
 
 use super::HostError;
 use super::agent_loop::AgentLoop;
 use super::gate_files::changed;
-use crate::worktree::{ChangeStatus, Changed, Snapshot, Tree, TreeHash};
-
-/// Where measuring takes longer, progress is unknown.
-const MEASURE_BUDGET: Duration = Duration::from_secs(2);
 
 impl AgentLoop {
-    /// The work tree as it is now.
-    pub(super) fn measure(&mut self) -> TreeFacts {
-        let began = Instant::now();
-        let snapshot = self.tree.snapshot_or_again(MEASURE_BUDGET);
-        let facts = facts_of(&snapshot);
-        debug!(
-            ms = began.elapsed().as_millis() as u64,
-            changed = snapshot.changed,
-            unknown = facts.unknown,
-            "work tree measured"
-        );
-        self.measured = Some((facts.clone(), snapshot));
-        facts
-    }
-
-    pub(super) fn last_measure(&mut self) -> TreeFacts {
-        match &self.measured {
-            Some((facts, _)) => facts.clone(),
-            None => self.measure(),
-        }
-    }
-
-    /// The work tree of an iteration that a dead host left, and what is not as it was then.
-    pub(super) fn look_at_left_work(&mut self) -> (TreeFacts, Option<LeftChanges>) {
-        let now = self.measure();
-        let left = left_trees(&self.d.state).zip(now.tree.as_deref());
-        let changes = left.and_then(|(left, now)| left_changes(&self.tree, &left, now));
-        (now, changes)
-    }
-
-    /// Says once that the work tree cannot be measured, and what follows from it.
-    pub(super) fn tell_measure(&mut self) -> Result<(), HostError> {
-        let unknown = self.measured.as_ref();
-        let unknown = unknown.and_then(|(facts, _)| facts.unknown.clone());
-        let message =
-            unknown.map(|why| format!("{why}: progress is unknown, stall detection is off"));
-        let news = self.d.said.measure.news(message);
-        news.map_or(Ok(()), |message| self.d.warn(message))
-    }
-
     /// Measures, commits, and closes the iteration being judged.
     pub(super) fn close(&mut self) -> Result<(), HostError> {
         // The measure after the agent or the last gate is still true: nothing ran since.
-        let mut after = self.last_measure();
+        let mut after = self.last_measure()?;
+        if self.measure_was_late() {
+            after = self.measure_at_leisure()?;
+        }
         self.tell_measure()?;
         let files = self.changed_since_start();
         let (mut commit, mut commit_ms) = (None, 0);
@@ -68,7 +26,7 @@ impl AgentLoop {
             commit = self.commit()?;
             commit_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(0);
             if commit.is_some() {
-                after = self.measure();
+                after = self.measure()?;
             }
         }
         self.d.input(&Input::Closed(ClosingFacts {
@@ -91,7 +49,9 @@ impl AgentLoop {
 
     /// Makes what is there now the point that the next iteration's changes are counted from.
     pub(super) fn mark(&mut self) {
-        self.tree.mark();
+        if let Some(tree) = &mut self.tree {
+            tree.mark();
+        }
     }
 
     fn changed_since_start(&self) -> Option<u32> {
@@ -113,7 +73,7 @@ impl AgentLoop {
             "descartes/{}/{}",
             self.d.state.name, self.d.state.iterations
         );
-        match self.tree.tag(&name) {
+        match self.work_tree()?.tag(&name) {
             Ok(()) => self.d.append(fact::tagged(name)),
             Err(error) => self.d.warn(format!("no tag was created: {error}")),
         }
@@ -133,41 +93,5 @@ impl AgentLoop {
             }
         }
         Ok(())
-    }
-}
-
-/// `None` without git, or where the snapshots are gone.
-fn left_changes(tree: &Tree, left: &LeftTrees<'_>, now: &str) -> Option<LeftChanges> {
-    let between = |from: &str, to: &str| -> Option<Vec<Changed>> {
-        let snapshot = |text: &str| Some(Snapshot::recorded(None, text.parse().ok()?));
-        tree.changed_files(&snapshot(from)?, &snapshot(to)?).ok()
-    };
-    let paths = |files: Vec<Changed>| files.into_iter().map(|file| file.path);
-    let meanwhile = between(left.last, now)?;
-    let before = left.before.iter();
-    let of_loop: Option<Vec<_>> = before.map(|before| between(before, left.agent)).collect();
-    let of_loop = of_loop.unwrap_or_else(|| {
-        // What the loop changed cannot be told any more: it may be whatever was there.
-        let there = meanwhile
-            .iter()
-            .filter(|file| file.status != ChangeStatus::Added);
-        vec![there.cloned().collect()]
-    });
-    Some(LeftChanges {
-        of_loop: of_loop.into_iter().flat_map(paths).collect(),
-        meanwhile: paths(meanwhile).collect(),
-    })
-}
-
-fn facts_of(snapshot: &Snapshot) -> TreeFacts {
-    let (tree, unknown) = match &snapshot.tree {
-        TreeHash::Unknown { reason } => (None, Some(reason.clone())),
-        known => (Some(known.to_string()), None),
-    };
-    TreeFacts {
-        head: snapshot.head.clone(),
-        tree,
-        unknown,
-        open_items: None,
     }
 }

@@ -43,7 +43,7 @@ impl AgentLoop {
                 return Ok(CommitOutcome::Failed { message });
             }
         };
-        let job = self.tree.commit_job(message).with_hooks(hooks);
+        let job = self.work_tree()?.commit_job(message).with_hooks(hooks);
         let tx = self.d.tx.clone();
         let thread = std::thread::Builder::new().name("commit".to_owned());
         let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));
@@ -61,7 +61,7 @@ impl AgentLoop {
                 Some(HostMessage::Committed(outcome)) => return Ok(outcome),
                 Some(message) => {
                     if let Some(ending) = self.handle_control(message)? {
-                        self.tree.end_calls(ending);
+                        self.work_tree()?.end_calls(ending);
                     }
                 }
                 None if notice_at.is_some_and(|at| self.d.mono() >= at) => {
@@ -70,7 +70,7 @@ impl AgentLoop {
                 }
                 None => {
                     until = None;
-                    self.tree.end_calls(self.kill_grace());
+                    self.work_tree()?.end_calls(self.kill_grace());
                 }
             }
         }

@@ -239,7 +239,8 @@ impl Driver {
             HostMessage::Task(_)
             | HostMessage::Tree(_)
             | HostMessage::Note(..)
-            | HostMessage::Committed(_) => Ok(Handled::default()),
+            | HostMessage::Committed(_)
+            | HostMessage::Measured(_) => Ok(Handled::default()),
         }
     }
 

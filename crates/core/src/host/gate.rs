@@ -34,7 +34,7 @@ struct LiveGate {
 impl AgentLoop {
     pub(super) fn gate(&mut self, index: u32, command: &str) -> Result<(), HostError> {
         // Nothing ran since the agent, or the gate before, was measured.
-        let before = self.last_measure();
+        let before = self.last_measure()?;
         self.report_changed_gate_files()?;
         let (live, launch, sink) = self.prepare_gate(index, command);
         let mut live = live;
@@ -66,7 +66,7 @@ impl AgentLoop {
             duration_ms: live.began.elapsed().as_millis() as u64,
             tail,
             tree_before: before.tree,
-            tree_after: self.measure().tree,
+            tree_after: self.measure()?.tree,
         };
         info!(gate = index + 1, ?end, ms = facts.duration_ms, "gate ended");
         if let Some(plan) = &live.plan {

@@ -198,6 +198,8 @@ pub(crate) struct Warnings {
     pub(super) state_file: LastWarning,
     pub(super) lock: LastWarning,
     pub(super) measure: LastWarning,
+    /// Whether it was said that measuring takes long.
+    pub(super) slow_measure: bool,
     /// Whether it was said that snapshots had to go.
     pub(super) dropped: bool,
 }

@@ -9,7 +9,7 @@ use descartes_proc::TreeEvent;
 
 use super::reply::Reply;
 use crate::tasks::event::TaskEvent;
-use crate::worktree::CommitOutcome;
+use crate::worktree::{CommitOutcome, Snapshot, Tree};
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -34,4 +34,6 @@ pub(crate) enum HostMessage {
     Task(Box<TaskEvent>),
     /// A commit is over.
     Committed(CommitOutcome),
+    /// The work tree was measured, and is given back.
+    Measured(Box<(Tree, Snapshot)>),
 }

@@ -25,6 +25,7 @@ mod handle;
 mod leftovers;
 mod live_run;
 mod loop_files;
+mod measure;
 pub(crate) mod message;
 mod moved;
 mod name;

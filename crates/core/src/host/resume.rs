@@ -362,7 +362,7 @@ fn recover_interrupted_run(
 ) -> Result<(), HostError> {
     let seen = match &mut host.kind {
         LoopKind::Agents(agents) if agents.d.state.judged().is_some() => {
-            Some(agents.look_at_left_work())
+            Some(agents.look_at_left_work()?)
         }
         _ => None,
     };

@@ -50,8 +50,13 @@ impl AgentLoop {
         let Some(texts) = self.read_prompt_files()? else {
             return Ok(());
         };
-        let before = self.measure_before();
+        let planned = self.next_action();
+        let before = self.measure_before()?;
         self.tell_measure()?;
+        if self.next_action() != planned {
+            // Somebody said something else meanwhile.
+            return Ok(());
+        }
         self.d
             .append_all(before_start(&self.d.state, self.d.policy))?;
         let prompt = match self.build_prompt(iteration, agent, &texts) {
@@ -143,7 +148,7 @@ impl AgentLoop {
         let _ = expect_run(&folder);
         self.d.files.count_logs();
         let limit = self.d.state.config.max_snapshot_bytes;
-        if let Some(budget) = limit.and_then(|limit| self.tree.budget(limit)) {
+        if let Some(budget) = limit.and_then(|limit| self.tree.as_ref()?.budget(limit)) {
             self.d.files.keep_snapshots(budget);
         }
         let mut watch = Watch::new(self.watch_limits(), self.d.mono());
@@ -419,7 +424,7 @@ impl AgentLoop {
             trouble: said.trouble,
             denied: said.denied,
             // On record before it is judged: what is there at a resume may be something else.
-            tree_after: self.measure().tree,
+            tree_after: self.measure()?.tree,
         };
         let failed = facts.failure().is_some();
         if let Some(plan) = &live.plan {
@@ -453,9 +458,9 @@ impl AgentLoop {
     /// The work tree before a run: as measured after the last one, if this host did it.
     /// What a person changed in between is taken for the agent's, which is the careful side:
     /// it can only delay a stall.
-    fn measure_before(&mut self) -> TreeFacts {
+    fn measure_before(&mut self) -> Result<TreeFacts, HostError> {
         if self.measured.is_none() {
-            self.measure();
+            self.measure()?;
             // The first run's changes are counted too.
             self.mark();
         }

@@ -179,7 +179,7 @@ impl ProvenFiles {
         if let Some(reason) = self.tree.pipe() {
             return Err(reason);
         }
-        let snapshot = self.tree.snapshot_or_again(MEASURING);
+        let snapshot = self.tree.snapshot(MEASURING);
         match &snapshot.tree {
             TreeHash::Git { .. } => Ok(Content::Git(snapshot)),
             TreeHash::Content(_) => Ok(Content::Plain(self.tree.contents())),

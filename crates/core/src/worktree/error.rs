@@ -154,6 +154,8 @@ pub(super) const NO_WORK_TREE: &str = "this folder is in a git repository withou
 pub(super) enum Stop {
     /// The budget is used up.
     Late,
+    /// Somebody wanted the end of it.
+    Asked,
     /// What is known no longer holds: ignore rules changed, a repository appeared.
     Rescan,
     /// Something else, in message.
@@ -164,6 +166,7 @@ impl From<WorktreeError> for Stop {
     fn from(error: WorktreeError) -> Stop {
         match error {
             WorktreeError::Late { .. } => Stop::Late,
+            WorktreeError::Stopped { .. } => Stop::Asked,
             other => Stop::Failed(other.to_string()),
         }
     }

@@ -43,7 +43,7 @@ impl Facts {
         let call = repo
             .read()
             .args(["config", "-z", "--list", "--show-origin"]);
-        let config = Config::parse(&call.output(deadline)?, &repo.root);
+        let config = Config::parse(&call.output(deadline.clone())?, &repo.root);
         let attributes = attribute_files(repo, &config, deadline)?;
         let mut sources = config.origins.clone();
         sources.extend(config_files(repo, &config));

@@ -87,8 +87,8 @@ impl GitTree {
         head: Option<&str>,
         deadline: Deadline,
     ) -> Result<TreeHash, Stop> {
-        let tree = match self.measure_changes(head, deadline) {
-            Err(Stop::Rescan) => self.measure_all(deadline)?,
+        let tree = match self.measure_changes(head, deadline.clone()) {
+            Err(Stop::Rescan) => self.measure_all(deadline.clone())?,
             other => other?,
         };
         self.head = head.map(str::to_owned);
@@ -114,7 +114,7 @@ impl GitTree {
         if !self.facts.as_ref().is_some_and(Facts::hold) || self.inner.iter().any(Inner::is_other) {
             return Err(Stop::Rescan);
         }
-        self.follow_head(head, deadline)?;
+        self.follow_head(head, deadline.clone())?;
         let Some(facts) = &mut self.facts else {
             return Err(Stop::Rescan);
         };
@@ -123,7 +123,7 @@ impl GitTree {
             repo: &self.repo,
             inner_git: InnerGit::AskGit,
         };
-        let found = self.index.look(&mut judge, now, deadline)?;
+        let found = self.index.look(&mut judge, now, deadline.clone())?;
         if found.attributes == Attributes::Met {
             facts.blobs = Blobs::Filtered;
         }
@@ -152,7 +152,7 @@ impl GitTree {
         let out = call
             .output(deadline)
             .map_err(|error| match Stop::from(error) {
-                Stop::Late => Stop::Late,
+                stop @ (Stop::Late | Stop::Asked) => stop,
                 _ => Stop::Rescan,
             })?;
         let mut paths = text::zero_ended(&out).map(text::path);
@@ -164,7 +164,7 @@ impl GitTree {
 
     fn measure_all(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         let begun = self.facts.take().is_some();
-        let facts = Facts::read(&self.repo, deadline)?;
+        let facts = Facts::read(&self.repo, deadline.clone())?;
         let rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
         // Before git reads the first file: one that is changed after that is hashed again.
         let now = Now::read();
@@ -175,7 +175,7 @@ impl GitTree {
             Reading::KnownToUs => Belief::Seen(&mut self.index.top),
         };
         let scan_root = &self.index.scan_root;
-        let seed = seed(&self.repo, scan_root, &facts, belief, deadline)?;
+        let seed = seed(&self.repo, scan_root, &facts, belief, deadline.clone())?;
         self.reading = Reading::KnownToUs;
         self.rules = catalog::remark(rules, seed.is_filtered);
         if facts.files == Files::Translated {
@@ -204,7 +204,7 @@ impl GitTree {
             repo: &self.repo,
             inner_git: InnerGit::Note,
         };
-        let found = self.index.look(&mut judge, now, deadline)?;
+        let found = self.index.look(&mut judge, now, deadline.clone())?;
         let format = self.repo.format;
         let mut name = |content: &[u8]| Ok(object_id(format, "tree", content));
         let mine = match self.index.top.seal(&mut name)? {

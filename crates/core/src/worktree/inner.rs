@@ -106,7 +106,7 @@ pub(super) fn measure(all: &mut [Inner], deadline: Deadline) -> Option<String> {
     let mut hasher = Hasher::new(HashFormat::Sha256);
     let mut any = false;
     for inner in all {
-        if let Some(oid) = inner.measure(deadline) {
+        if let Some(oid) = inner.measure(deadline.clone()) {
             hasher.update(inner.path.as_os_str().as_encoded_bytes());
             hasher.update(&[0]);
             hasher.update(oid.as_bytes());

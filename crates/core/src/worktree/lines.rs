@@ -47,7 +47,7 @@ impl Repo {
                 .args(["--no-ext-diff", "--no-textconv"])
                 .stdin(format!("{}\n", batch.join("\n")).into_bytes());
             // What was told before git gave up counts, but for what it gave up at.
-            if let Ok(answer) = call.run(deadline) {
+            if let Ok(answer) = call.run(deadline.clone()) {
                 let last = read(&answer.stdout, &mut known);
                 if let Some(last) = last.filter(|_| answer.code != Some(0)) {
                     known.remove(&last);

@@ -11,7 +11,7 @@ use super::deadline::Deadline;
 /// Files that git opens in a work tree whatever they are.
 const OPENED: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 /// Longer than this is not looked for any: it is to save time.
-const LOOKING: Duration = Duration::from_secs(3);
+const LOOKING: Duration = Duration::from_millis(1500);
 
 /// Those below a folder that are no files.
 pub(crate) fn pipes(root: &Path) -> Vec<PathBuf> {

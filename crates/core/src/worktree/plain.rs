@@ -68,7 +68,7 @@ impl PlainTree {
             self.memory = found.map_or(Memory::Used, Memory::Of);
         }
         let begun = self.index.is_begun();
-        let mut hash = self.pass(deadline);
+        let mut hash = self.pass(deadline.clone());
         if let Err(Stop::Rescan) = hash {
             self.rules.clear();
             self.memory = Memory::Of(self.index.replace(Folder::default()));
@@ -88,7 +88,7 @@ impl PlainTree {
 
     fn pass(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         let now = Now::read();
-        let found = self.index.look(&mut self.rules, now, deadline)?;
+        let found = self.index.look(&mut self.rules, now, deadline.clone())?;
         let memory = match &mut self.memory {
             Memory::Of(folder) => Some(folder),
             Memory::Unread | Memory::Used => None,
@@ -135,7 +135,7 @@ impl Store for ContentHasher<'_> {
             deadline.check()?;
             done.push(match self.remembered(stale) {
                 Some(oid) => Hashed::Content(oid),
-                None => self.hash(&root.join(&stale.path), &stale.stamp, deadline)?,
+                None => self.hash(&root.join(&stale.path), &stale.stamp, deadline.clone())?,
             });
         }
         Ok(())

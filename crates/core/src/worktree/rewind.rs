@@ -140,11 +140,14 @@ fn ignored_then(
     }
     let index = PrivateIndex::empty(repo)?;
     let deadline = Deadline::after(GIT_TIMEOUT);
-    index.call().args(["read-tree", tree]).output(deadline)?;
+    index
+        .call()
+        .args(["read-tree", tree])
+        .output(deadline.clone())?;
     let rules = index
         .call()
         .args(["ls-files", "-z", "--", ".gitignore", ":(glob)**/.gitignore"])
-        .output(deadline)?;
+        .output(deadline.clone())?;
     let fail = |error| WorktreeError::io(&repo.objects)(error);
     // A work tree with nothing in it but the rules of then.
     let place = tempfile::Builder::new()
@@ -156,7 +159,7 @@ fn ignored_then(
         .call()
         .args(["checkout-index", "--quiet", &prefix, "-z", "--stdin"])
         .stdin(rules)
-        .output(deadline)?;
+        .output(deadline.clone())?;
     let named: Vec<PathBuf> = gone
         .iter()
         .map(|change| Path::new(".").join(&change.path))
@@ -235,8 +238,11 @@ fn check_out(repo: &Repo, tree: &str, paths: &[PathBuf]) -> Result<(), WorktreeE
     }
     let index = PrivateIndex::empty(repo)?;
     let deadline = Deadline::after(GIT_TIMEOUT);
-    index.call().args(["read-tree", tree]).output(deadline)?;
-    let through = through_filters(&index, tree, deadline)?;
+    index
+        .call()
+        .args(["read-tree", tree])
+        .output(deadline.clone())?;
+    let through = through_filters(&index, tree, deadline.clone())?;
     let (filtered, plain): (Vec<&Path>, Vec<&Path>) = paths
         .iter()
         .map(PathBuf::as_path)
@@ -245,7 +251,7 @@ fn check_out(repo: &Repo, tree: &str, paths: &[PathBuf]) -> Result<(), WorktreeE
         if !paths.is_empty() {
             call.args(["checkout-index", "--force", "--quiet", "-z", "--stdin"])
                 .stdin(text::zero_joined(paths))
-                .output(deadline)?;
+                .output(deadline.clone())?;
         }
     }
     Ok(())
@@ -263,7 +269,7 @@ fn through_filters(
     if filters.is_empty() || !catalog::is_filtered(&repo.objects, tree) {
         return Ok(HashSet::new());
     }
-    let rows = seed::tracked(index, deadline)?;
+    let rows = seed::tracked(index, deadline.clone())?;
     let filtered = seed::filtered(index, &rows, &filters, seed::Attributes::OfIndex, deadline)?;
     let is_new = catalog::holds(&repo.objects, tree);
     let is_ours = |row: &&seed::IndexRow| is_new && objects::has(&repo.objects, &row.oid);

@@ -129,20 +129,25 @@ pub(super) fn seed(
     let filters = &facts.filters;
     repo.turn_off(filters, facts.blobs == Blobs::Filtered);
     let index = PrivateIndex::of_user(repo)?;
-    let known = doubt(&index, &mut belief, deadline)?;
-    let inner = take_inner(&index, &known, deadline)?;
-    let is_filtered = !filters.is_empty() && !forget_filtered(&index, &known, filters, deadline)?;
-    add_all(&index, scan_root, &inner, deadline)?;
+    let known = doubt(&index, &mut belief, deadline.clone())?;
+    let inner = take_inner(&index, &known, deadline.clone())?;
+    let is_filtered =
+        !filters.is_empty() && !forget_filtered(&index, &known, filters, deadline.clone())?;
+    add_all(&index, scan_root, &inner, deadline.clone())?;
     let listed = index
         .call()
         .args(["ls-files", "-v", "-s", "-z"])
-        .output(deadline)?;
+        .output(deadline.clone())?;
     let (top, ours) = parse(&listed, scan_root)?;
     if !ours.is_empty() {
         // Somebody tracks files of ours, such as the settings.
         let paths = text::zero_joined(ours.iter().map(PathBuf::as_path));
         let remove = ["update-index", "-z", "--force-remove", "--stdin"];
-        index.call().args(remove).stdin(paths).output(deadline)?;
+        index
+            .call()
+            .args(remove)
+            .stdin(paths)
+            .output(deadline.clone())?;
     }
     let written = index
         .call()
@@ -198,7 +203,7 @@ fn doubt(
     let repo = index.repo;
     let is_there = |row: &IndexRow| repo.root.join(&row.path).symlink_metadata().is_ok();
     let (mut known, mut told, mut seen) = (Vec::new(), Vec::new(), Vec::new());
-    for (tag, row) in listed(index, deadline)? {
+    for (tag, row) in listed(index, deadline.clone())? {
         match tag {
             b'H' if row.mode == Mode::Repo || belief.holds(repo, &row) => known.push(row),
             b'H' => seen.push(row),
@@ -273,7 +278,7 @@ fn forget_filtered(
     if !known.iter().any(has_rules) && !index.repo.has_attributes() {
         return Ok(true);
     }
-    let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline)?;
+    let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline.clone())?;
     if size_of(index.repo, filtered.iter().copied()) > FILTERED {
         return Ok(false);
     }

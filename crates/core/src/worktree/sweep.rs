@@ -136,7 +136,7 @@ impl Sweep<'_> {
 
     fn place_unknown(&mut self) -> Result<(), Stop> {
         let unknown = std::mem::take(&mut self.found.unknown);
-        let verdicts = self.judge.judge(&unknown, self.deadline)?;
+        let verdicts = self.judge.judge(&unknown, self.deadline.clone())?;
         for (unknown, verdict) in unknown.into_iter().zip(verdicts) {
             let entry = match (verdict, unknown.kind) {
                 (SweepVerdict::Counts, FileKind::Folder) => {

@@ -144,6 +144,14 @@ impl Tree {
         }
     }
 
+    /// The top of the work tree.
+    pub(crate) fn top(&self) -> &Path {
+        match &self.way {
+            Way::Git(tree) => &tree.repo.root,
+            Way::Plain { content, .. } => &content.index.scan_root.root,
+        }
+    }
+
     /// What it is, and if git is not used, why.
     pub fn kind(&self) -> TreeKind {
         match &self.way {
@@ -162,12 +170,18 @@ impl Tree {
     /// Measures the work tree. Never fails and never takes much longer than `budget`: what cannot
     /// be measured is unknown, with the reason.
     pub fn snapshot(&mut self, budget: Duration) -> Snapshot {
+        self.snapshot_until(Deadline::after(budget))
+    }
+
+    /// The same, which somebody may want the end of.
+    pub(crate) fn snapshot_until(&mut self, deadline: Deadline) -> Snapshot {
+        let limit = deadline.limit;
         let begun = Instant::now();
         let room = Arc::clone(&self.room);
         let _held = room.enter();
         let head = self.head();
         let tree = match self.late {
-            0..TRIES => self.measure(head.as_deref(), Deadline::after(budget)),
+            0..TRIES => self.measure(head.as_deref(), deadline),
             _ => Err(Stop::Failed(
                 "measuring took too long too often: not tried any more".to_owned(),
             )),
@@ -179,7 +193,7 @@ impl Tree {
                 tree
             }
             Err(stop) => TreeHash::Unknown {
-                reason: self.reason(stop, budget),
+                reason: self.reason(stop, limit),
             },
         };
         if let Way::Git(git) = &mut self.way {
@@ -198,15 +212,9 @@ impl Tree {
         }
     }
 
-    /// The same; one that was late is tried once more, for the machine may have been busy with
-    /// something else. Where it is always late, that costs no more: tries are counted.
-    pub(crate) fn snapshot_or_again(&mut self, budget: Duration) -> Snapshot {
-        let late = self.late;
-        let snapshot = self.snapshot(budget);
-        match self.late > late && self.late < TRIES {
-            true => self.snapshot(budget),
-            false => snapshot,
-        }
+    /// Whether the newest snapshot took too long.
+    pub(crate) fn was_late(&self) -> bool {
+        self.late > 0
     }
 
     /// Writes down that this snapshot is there.
@@ -228,7 +236,7 @@ impl Tree {
         }
     }
 
-    fn reason(&mut self, stop: Stop, budget: Duration) -> String {
+    fn reason(&mut self, stop: Stop, limit: Duration) -> String {
         match stop {
             Stop::Late => {
                 self.late = self.late.saturating_add(1);
@@ -237,8 +245,11 @@ impl Tree {
                 }
                 let why = self.pipe().map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();
-                format!("measuring the work tree took longer than {budget:?}{why}")
+                format!("measuring the work tree took longer than {limit:?}{why}")
             }
+            Stop::Asked => self
+                .pipe()
+                .unwrap_or_else(|| "measuring the work tree was stopped".to_owned()),
             Stop::Rescan => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(message) => message,
         }

@@ -63,10 +63,13 @@ impl Call {
             io::ErrorKind::NotFound => WorktreeError::GitMissing,
             _ => failed(error),
         })?;
-        let status = wait(child, deadline, guards, left_at_end).map_err(failed)?;
+        let status = wait(child, &deadline, guards, left_at_end).map_err(failed)?;
+        let asked_to_stop = deadline.is_stopped();
         let status = match status {
             Ok(status) => status,
-            Err(Waiting::Woken) => return Err(WorktreeError::Stopped { verb }),
+            Err(waited) if waited == Waiting::Woken || asked_to_stop => {
+                return Err(WorktreeError::Stopped { verb });
+            }
             Err(_) => {
                 return Err(WorktreeError::Late {
                     verb,
@@ -100,12 +103,17 @@ impl Call {
 /// the whole group is killed.
 fn wait(
     mut child: Child,
-    deadline: Deadline,
+    deadline: &Deadline,
     guards: Option<&Guards>,
     left_at_end: Duration,
 ) -> io::Result<Result<ExitStatus, Waiting>> {
     let wake = guards.and_then(Guards::end_wished);
-    let mut waited = wait_for_exit(child.id(), deadline.left(), wake);
+    let mut waited = loop {
+        let waited = wait_for_exit(child.id(), deadline.next_look(), wake);
+        if waited != Waiting::Late || deadline.check().is_err() {
+            break waited;
+        }
+    };
     if waited == Waiting::Woken {
         let limit = deadline.left().min(left_at_end);
         waited = match wait_for_exit(child.id(), limit, None) {
