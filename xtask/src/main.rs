@@ -15,6 +15,7 @@ mod fuzz;
 mod gui;
 mod lab;
 mod lines;
+mod load;
 mod one_by_one;
 mod page;
 mod peers;
@@ -33,6 +34,8 @@ cargo xtask COMMAND
 
   test      the everyday suite: builds, then every test that needs git and a shell, and documentation examples
   services  the tests that start a browser or an engine's server
+  load      all tests twice, and ten times those that look at a clock, beside busy loops and writers to the disk
+              [--short]
   check     format, spelling, licences and sources of dependencies, structure, lints, documentation
   lines     product code in lines, files that import each other in a circle, crowded type names
               [--shrink] [FOLDER]
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         "services" => suite::run_services(rest, suite::Extent::Everyday),
         one_by_one::VERB => one_by_one::run(rest),
         "lines" => lines::run(rest),
+        "load" => load::run(rest),
         "check" => check::check(),
         "bench" => bench::run(rest),
         "faults" => faults::run(rest),

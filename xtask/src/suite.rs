@@ -37,6 +37,13 @@ pub fn run_all(rest: &[String], extent: Extent) -> Step {
     Ok(())
 }
 
+/// Builds, then runs the tests of everyday that a filter of nextest's chooses.
+pub fn run_chosen(filter: &str) -> Step {
+    let everyday = TestGroup::Everyday.filter().unwrap_or_default();
+    let words = ["-E".to_owned(), format!("({filter}) & ({everyday})")];
+    run_group(&words, Extent::All, TestGroup::All)
+}
+
 /// Builds, then runs the tests that start a browser or an engine's server.
 pub fn run_services(rest: &[String], extent: Extent) -> Step {
     run_group(rest, extent, TestGroup::Services)
@@ -46,14 +53,19 @@ fn run_group(rest: &[String], extent: Extent, group: TestGroup) -> Step {
     let quarantine = Quarantine::read()?;
     system_tools::tell_missing();
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let workspace = ["--workspace", "--bins", "--lib", "--tests"];
-    // Tests start the real binaries, which are not built for tests of other packages. In one command with the
-    // tests: some of these have libraries with more features, and what is above would be built for both.
+    build()?;
+    Runner::find().run(group, extent, &WORKSPACE, &rest, &quarantine)
+}
+
+const WORKSPACE: [&str; 4] = ["--workspace", "--bins", "--lib", "--tests"];
+
+/// Builds the tests, and the real binaries that they start, which are not built for tests of other packages. In one
+/// command: some tests have libraries with more features, and what is above would be built for both.
+pub fn build() -> Step {
     run(
         "cargo",
-        &[&["build", "--profile", PROFILE], &workspace[..]].concat(),
-    )?;
-    Runner::find().run(group, extent, &workspace, &rest, &quarantine)
+        &[&["build", "--profile", PROFILE], &WORKSPACE[..]].concat(),
+    )
 }
 
 /// Who runs the tests.
