@@ -94,6 +94,7 @@ mod tasks_budget;
 mod tasks_file_away;
 mod tasks_input;
 mod tasks_locks;
+mod tasks_edited;
 mod tasks_marked;
 mod tasks_seen;
 mod terminal;

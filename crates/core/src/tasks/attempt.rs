@@ -71,7 +71,7 @@ impl Job {
 
     /// Makes the attempt, and tells how it ended.
     pub(super) fn make(self) -> AttemptNews {
-        let mut news = AttemptNews::interrupted(self.order.slot, self.order.tasks.clone());
+        let mut news = AttemptNews::interrupted(&self.order);
         let began = Instant::now();
         let ready = match self.place.prepare(self.order.slot, &self.order.work) {
             Ok(ready) => {
@@ -160,13 +160,14 @@ impl Job {
         self.tell(TaskEvent::Opened {
             work: self.order.work.id.clone(),
             slot: self.order.slot,
+            serial: self.order.serial,
             loop_id: host.state().loop_id.clone(),
             unheard: self.unheard(&before),
             worker: None,
         });
-        let (slot, tx) = (self.order.slot, self.tx.clone());
+        let (serial, tx) = (self.order.serial, self.tx.clone());
         let tell_spending = Box::new(move |spent| {
-            drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(slot, spent)))));
+            drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(serial, spent)))));
         });
         self.control.connect(Box::new(host.remote()));
         let (until, state) = host.attempt(tell_spending)?;

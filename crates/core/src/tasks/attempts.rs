@@ -22,7 +22,7 @@ impl Runner<'_> {
         self.reload()?;
         self.advance()?;
         self.count_time();
-        let live = self.live.remove(&news.slot);
+        let live = self.live.remove(&news.serial);
         let answer = self.growth.is_under_way().then(|| GrowthAnswer::of(&news));
         let worked = (news.run.as_ref()).is_some_and(|run| run.summary.shows_work());
         for warning in std::mem::take(&mut news.warnings) {
@@ -92,9 +92,13 @@ impl Runner<'_> {
         let (end, then) = self
             .early
             .attempt_over(attempt, done, max_failures, reached);
-        if let (Some(message), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
-            for task in &news.tasks {
-                self.no_commit.insert(task.clone(), message.clone());
+        // What an attempt before left counts no more: its task may have left the file meanwhile.
+        let unkept = news.no_commit;
+        let unkept = unkept.filter(|_| matches!(end, AttemptEnd::Green { .. }));
+        for task in &news.tasks {
+            match unkept.clone() {
+                Some(message) => drop(self.no_commit.insert(task.clone(), message)),
+                None => drop(self.no_commit.remove(task)),
             }
         }
         for task in news.tasks {

@@ -9,7 +9,7 @@ use descartes_kernel::tasks::{Hurry, Landing, end_after_landing, end_reason};
 use super::event::TaskEvent;
 use super::launch;
 use super::place::Closed;
-use super::runner::{Busy, Runner, gates_of};
+use super::runner::{Busy, Merging, Runner, gates_of};
 use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
 
@@ -19,14 +19,14 @@ impl Runner<'_> {
         self.source.hurry(Hurry::Kill);
         self.live.values().for_each(|live| live.control.kill());
         self.place.kill();
-        self.merging.iter().for_each(|(_, merge)| merge.kill());
+        self.merging.iter().for_each(Merging::kill);
     }
 
     pub(super) fn stop_all(&mut self) {
         self.questions.stop_held(|_| true);
         // First: what they do in git then fails, and they have to know why.
         self.live.values().for_each(|live| live.control.stop());
-        self.merging.iter().for_each(|(_, merge)| merge.stop());
+        self.merging.iter().for_each(Merging::stop);
         self.place.stop();
     }
 
@@ -60,15 +60,13 @@ impl Runner<'_> {
                 | TaskEvent::RoomChanged
                 | TaskEvent::LockNotice
                 | TaskEvent::Prepared(_) => {}
-                TaskEvent::Attempt(news) => drop(self.live.remove(&news.slot)),
+                TaskEvent::Attempt(news) => drop(self.live.remove(&news.serial)),
                 TaskEvent::Merged(..) | TaskEvent::Stacked(..) | TaskEvent::TrainGated { .. } => {
-                    self.merging.retain(|(busy, _)| *busy != Busy::Merge)
+                    self.free_integration(Busy::Merge)
                 }
-                TaskEvent::WaveCommitted(..) => {
-                    self.merging.retain(|(busy, _)| *busy != Busy::Wave)
-                }
-                TaskEvent::MarkChecked(..) => self.merging.retain(|(busy, _)| *busy != Busy::Mark),
-                TaskEvent::Landed(..) => self.merging.retain(|(busy, _)| *busy != Busy::Landing),
+                TaskEvent::WaveCommitted(..) => self.free_integration(Busy::Wave),
+                TaskEvent::MarkChecked(..) => self.free_integration(Busy::Mark),
+                TaskEvent::Landed(..) => self.free_integration(Busy::Landing),
             }
         }
     }

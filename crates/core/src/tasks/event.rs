@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asking::SourceAnswer;
 use super::git_error::GitError;
+use super::order::AttemptOrder;
 use super::place::{LandDone, MergeDone, StackDone, TrainDone, WaveDone};
 
 /// Something became of a task.
@@ -24,6 +25,8 @@ pub(crate) enum TaskEvent {
         work: String,
         /// Where.
         slot: u32,
+        /// Which piece of work of this host's.
+        serial: u64,
         /// The loop.
         loop_id: String,
         /// What it used that the task loop has not heard of: its host died.
@@ -43,8 +46,8 @@ pub(crate) enum TaskEvent {
     Engine { message: String, answers: bool },
     /// More or fewer workers are there.
     RoomChanged,
-    /// What the run in a slot has spent so far.
-    Spent(u32, Spent),
+    /// What the run of a piece of work has spent so far.
+    Spent(u64, Spent),
     /// The task file was written.
     FileWritten,
     /// What keeps the tasks has answered.
@@ -89,6 +92,9 @@ pub(crate) struct RunNews {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AttemptNews {
     pub(crate) slot: u32,
+    /// Which piece of work of this host's: a slot may hold another when it is heard.
+    #[serde(default)]
+    pub(crate) serial: u64,
     pub(crate) tasks: Vec<TaskId>,
     pub(crate) end: AttemptEnd,
     pub(crate) run: Option<RunNews>,
@@ -117,10 +123,11 @@ pub(crate) struct AttemptNews {
 
 impl AttemptNews {
     /// An attempt of which nothing is known but that it is over.
-    pub(crate) fn interrupted(slot: u32, tasks: Vec<TaskId>) -> Self {
+    pub(super) fn interrupted(order: &AttemptOrder) -> Self {
         Self {
-            slot,
-            tasks,
+            slot: order.slot,
+            serial: order.serial,
+            tasks: order.tasks.clone(),
             end: AttemptEnd::Interrupted,
             run: None,
             ends_all: None,

@@ -78,7 +78,7 @@ impl Runner<'_> {
             launch::state_file(self, &work),
         );
         let task = TaskId::from(work.id.as_str());
-        launch::start(self, 0, 1, vec![task], work, config, None)
+        launch::start(self, 0, 1, vec![task], work, config, None).map(drop)
     }
 
     /// Takes the answer: one more task in the file, or a word on why there is none.

@@ -346,6 +346,7 @@ impl Workplace for InPlace {
             None => Ok(()),
         };
         let end = match proof {
+            Ok(()) if gates.is_stopped() => MergeEnd::Interrupted,
             Ok(()) => MergeEnd::Merged,
             Err(GateFailure::Red(tail)) => MergeEnd::Red { tail },
             Err(GateFailure::Stopped) => MergeEnd::Interrupted,

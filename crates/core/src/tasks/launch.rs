@@ -22,7 +22,7 @@ use super::git_error::GitErrorKind;
 use super::order::AttemptOrder;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
-use super::runner::{Busy, Live, Runner};
+use super::runner::{Busy, Live, Merging, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::HostMessage;
@@ -139,9 +139,9 @@ pub(super) fn attempt(
     let offered = offers.and_then(|offers| offers.get(work.id.as_str()));
     // One that an earlier host has offered has the prompt of that time.
     let is_taken_up = offered.is_some_and(|offer| offer.attempt == number && !offer.is_left);
-    start(runner, slot, number, tasks, work, config, brief)?;
+    let serial = start(runner, slot, number, tasks, work, config, brief)?;
     let now = runner.d.mono();
-    if let Some(live) = runner.live.get_mut(&slot) {
+    if let Some(live) = runner.live.get_mut(&serial) {
         match is_taken_up {
             true => live.taken_up = Some(now),
             false => live.notes = notes,
@@ -150,7 +150,7 @@ pub(super) fn attempt(
     Ok(())
 }
 
-/// Starts a piece of work in a slot.
+/// Starts a piece of work in a slot; gives the number by which it is known.
 pub(super) fn start(
     runner: &mut Runner<'_>,
     slot: u32,
@@ -159,7 +159,9 @@ pub(super) fn start(
     work: Work,
     config: IterativeLoopConfig,
     brief: Option<TaskBrief>,
-) -> Result<(), HostError> {
+) -> Result<u64, HostError> {
+    let serial = runner.next_serial;
+    runner.next_serial += 1;
     let cwd = brief.as_ref().and_then(|brief| brief.cwd.clone());
     let control = Control::default();
     let parent = runner.d.state.loop_id.clone();
@@ -186,6 +188,7 @@ pub(super) fn start(
     let limited_logins = limited_logins.unwrap_or_default();
     let order = AttemptOrder {
         slot,
+        serial,
         attempt,
         offered,
         last_loop,
@@ -217,8 +220,8 @@ pub(super) fn start(
         spent: Spent::default(),
         opened: false,
     };
-    runner.live.insert(slot, live);
-    Ok(())
+    runner.live.insert(serial, live);
+    Ok(serial)
 }
 
 fn brief_of(runner: &Runner<'_>, task: &TaskId) -> Option<TaskBrief> {
@@ -476,6 +479,10 @@ impl RunGates for GateRunner {
         self.run_gates(self.gates.clone(), dir)
     }
 
+    fn is_stopped(&mut self) -> bool {
+        self.shell.hears_stop()
+    }
+
     fn run_whole(&mut self, dir: &Path) -> Result<(), GateFailure> {
         let mut all = self.gates.clone();
         let is_new = |gate: &&TreeGate| !self.labels.contains(&gate.label());
@@ -485,6 +492,15 @@ impl RunGates for GateRunner {
 }
 
 impl GateRunner {
+    /// Something is done with them on the integration worktree, for these tasks.
+    fn begins(&self, runner: &mut Runner<'_>, busy: Busy, tasks: Vec<TaskId>) {
+        runner.merging.push(Merging {
+            busy,
+            tasks,
+            stopper: Some(self.shell.stopper()),
+        });
+    }
+
     /// Adds the gates of tasks that are done and in the same tree, and whose work no commit holds.
     fn with_others(mut self, runner: &Runner<'_>, task: &TaskId) -> Self {
         if runner.config.place == WorkPlace::InPlace {
@@ -579,7 +595,7 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
     }
     let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
     let mut gates = GateRunner::new(runner, &briefs)?.with_others(runner, &task);
-    runner.merging.push((Busy::Merge, gates.shell.stopper()));
+    gates.begins(runner, Busy::Merge, vec![task.clone()]);
     let marks = marks_of(runner, tasks);
     let place = runner.place.clone();
     spawn("merge", move || {
@@ -602,6 +618,11 @@ pub(super) fn stack_train(
             None => works.push(work_of(runner, std::slice::from_ref(task))),
         }
     }
+    runner.merging.push(Merging {
+        busy: Busy::Merge,
+        tasks: tasks.to_vec(),
+        stopper: None,
+    });
     let place = runner.place.clone();
     spawn("stack", move || {
         let mut done = place.stack(&works);
@@ -629,7 +650,7 @@ pub(super) fn gate_train(
         .collect();
     let loop_gates = runner.d.state.config.verify.clone();
     let mut gates = GateRunner::new(runner, &briefs)?;
-    runner.merging.push((Busy::Merge, gates.shell.stopper()));
+    gates.begins(runner, Busy::Merge, tasks.to_vec());
     let marks = marks_of(runner, gated);
     let place = runner.place.clone();
     spawn("train", move || {
@@ -677,7 +698,7 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
         return Ok(());
     }
     let mut gates = GateRunner::new(runner, &briefs)?;
-    runner.merging.push((Busy::Mark, gates.shell.stopper()));
+    gates.begins(runner, Busy::Mark, Vec::new());
     let place = runner.place.clone();
     spawn("mark", move || {
         let ran = place.gate_merged(&mut gates);
@@ -731,7 +752,7 @@ pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), Host
     let done = ids.filter(|id| runner.sched.state(id) == Some(&TaskState::Done));
     let briefs: Vec<TaskBrief> = done.filter_map(|task| brief_of(runner, task)).collect();
     let mut gates = GateRunner::new(runner, &briefs)?;
-    runner.merging.push((Busy::Wave, gates.shell.stopper()));
+    gates.begins(runner, Busy::Wave, Vec::new());
     let marks = marks_of(runner, &[]);
     let place = runner.place.clone();
     spawn("wave", move || {
@@ -749,7 +770,7 @@ pub(super) fn land_rest(runner: &mut Runner<'_>) -> Result<(), HostError> {
     let briefs = done.iter().filter_map(|task| brief_of(runner, task));
     let briefs: Vec<TaskBrief> = briefs.collect();
     let mut gates = GateRunner::new(runner, &briefs)?;
-    runner.merging.push((Busy::Landing, gates.shell.stopper()));
+    gates.begins(runner, Busy::Landing, Vec::new());
     let marks = marks_of(runner, &[]);
     let place = runner.place.clone();
     spawn("land", move || {

@@ -17,6 +17,9 @@ use crate::host::AttemptTree;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AttemptOrder {
     pub(super) slot: u32,
+    /// Which piece of work it is of those that this host has started.
+    #[serde(default)]
+    pub(super) serial: u64,
     /// The number of the attempt, from 1.
     pub(super) attempt: u32,
     /// The last offer of it, where workers on other machines make attempts.

@@ -98,7 +98,11 @@ pub(super) trait RunGates {
     fn commands(&self) -> &[String];
     /// Runs all of them, to the first that is red.
     fn run(&mut self, dir: &Path) -> Result<(), GateFailure>;
-    /// The same, with those of every task that is done.
+    /// Whether somebody wants nothing to come of them any more.
+    fn is_stopped(&mut self) -> bool {
+        false
+    }
+    /// The same as `run`, with those of every task that is done.
     fn run_whole(&mut self, dir: &Path) -> Result<(), GateFailure> {
         self.run(dir)
     }

@@ -9,7 +9,7 @@ use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::event::StopBy;
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::sched::{Effect, Input, Scheduler};
+use descartes_kernel::sched::{self, Effect, Input, Scheduler};
 use descartes_kernel::state::{LoopState, Pause};
 use descartes_kernel::step::{self, EndRun};
 use descartes_kernel::tasks::{EarlyEnd, Hurry, Landing, ProvenTree, shown_wait};
@@ -27,7 +27,7 @@ use super::locks::{Locks, Wake};
 use super::orders::Orders;
 use super::place::Fresh;
 use super::prepare::{Prepared, check_agents};
-use super::runner::{Busy, Runner, gates_of};
+use super::runner::{Busy, Merging, Runner, gates_of};
 use super::runner_state::{AtWork, FileState, Growth, HeldStart, Questions};
 use super::watch::FileWatch;
 use crate::host::driver::Driver;
@@ -121,6 +121,7 @@ impl<'d> Runner<'d> {
             executor,
             place,
             live: BTreeMap::new(),
+            next_serial: 0,
             refused: HashSet::new(),
             inputs: VecDeque::new(),
             waking: None,
@@ -224,8 +225,8 @@ impl<'d> Runner<'d> {
     }
 
     /// Something that worked on the integration worktree is over.
-    fn free_integration(&mut self, what: Busy) {
-        self.merging.retain(|(busy, _)| *busy != what);
+    pub(super) fn free_integration(&mut self, what: Busy) {
+        self.merging.retain(|merging| merging.busy != what);
     }
 
     fn append_proofs(&mut self, proven: Vec<ProvenTree>) -> Result<(), HostError> {
@@ -365,8 +366,12 @@ impl<'d> Runner<'d> {
         debug!(effect = %variant(&effect), "scheduler");
         match effect {
             Effect::Append(event) => {
-                self.history.extend(event.of_tasks().cloned());
+                let of_tasks = event.of_tasks().cloned();
                 self.d.append(*event)?;
+                if let Some(of_tasks) = &of_tasks {
+                    self.tell_merged_too_late(of_tasks)?;
+                }
+                self.history.extend(of_tasks);
             }
             Effect::Claim { task } => self.claim(task)?,
             Effect::StartAttempt { slot, tasks } => {
@@ -392,6 +397,10 @@ impl<'d> Runner<'d> {
                 let live = self.live.values();
                 live.filter(|live| live.tasks.contains(&task))
                     .for_each(|live| live.control.stop());
+                let merging = self.merging.iter();
+                merging
+                    .filter(|merging| merging.tasks.contains(&task))
+                    .for_each(Merging::stop);
             }
             Effect::Merge { task } => launch::merge(self, &task)?,
             Effect::StackTrain { train, tasks } => launch::stack_train(self, train, &tasks)?,
@@ -434,6 +443,21 @@ impl<'d> Runner<'d> {
             Effect::Finish(ended) => self.ended = Some(ended),
         }
         Ok(())
+    }
+
+    /// Proven work of a task that left the file when it was merged already lands with the rest.
+    fn tell_merged_too_late(&mut self, event: &sched::Event) -> Result<(), HostError> {
+        match event {
+            sched::Event::MergeEnded {
+                task,
+                next: sched::Next::Done,
+                ..
+            } if self.sched.state(task).is_none() => self.d.warn(format!(
+                "task {task} is no longer in the task file, but its proven work was merged before \
+                 that was known: it lands with the rest"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The next thing that happened, as inputs.
@@ -575,20 +599,21 @@ impl<'d> Runner<'d> {
             TaskEvent::Opened {
                 work,
                 slot,
+                serial,
                 loop_id,
                 unheard,
                 worker,
             } => {
                 let task: TaskId = work.as_str().into();
                 self.count_time();
-                if let Some(live) = self.live.get_mut(&slot) {
+                if let Some(live) = self.live.get_mut(&serial) {
                     live.opened = true;
                 }
                 self.count_unheard(&task, unheard)?;
                 self.d.append(fact::task_loop(task, slot, loop_id, worker))
             }
-            TaskEvent::Spent(slot, spent) => {
-                self.spent_by(slot, spent);
+            TaskEvent::Spent(serial, spent) => {
+                self.spent_by(serial, spent);
                 Ok(())
             }
             TaskEvent::FileWritten => {

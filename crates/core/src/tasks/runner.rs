@@ -49,6 +49,26 @@ pub(super) enum Busy {
     Landing,
 }
 
+/// A merge, commit, check or landing under way.
+pub(super) struct Merging {
+    pub(super) busy: Busy,
+    /// The tasks whose work it is about.
+    pub(super) tasks: Vec<TaskId>,
+    /// Ends the gates that it runs, where it runs any.
+    pub(super) stopper: Option<Stopper>,
+}
+
+impl Merging {
+    pub(super) fn stop(&self) {
+        self.stopper.iter().for_each(Stopper::stop);
+    }
+
+    /// The same, without grace.
+    pub(super) fn kill(&self) {
+        self.stopper.iter().for_each(Stopper::kill);
+    }
+}
+
 /// A task loop at work.
 pub(super) struct Runner<'d> {
     pub(super) d: &'d mut Driver,
@@ -63,7 +83,11 @@ pub(super) struct Runner<'d> {
     pub(super) place: Arc<dyn Workplace>,
     /// Makes the attempts.
     pub(super) executor: Box<dyn Executor>,
-    pub(super) live: BTreeMap<u32, Live>,
+    /// By the number that each got when it was started. A slot may be free again, and its attempt not
+    /// heard of yet.
+    pub(super) live: BTreeMap<u64, Live>,
+    /// The number of the next.
+    pub(super) next_serial: u64,
     /// Tasks whose status in the file is ours to keep.
     pub(super) claimed: HashSet<TaskId>,
     pub(super) refused: HashSet<TaskId>,
@@ -71,7 +95,7 @@ pub(super) struct Runner<'d> {
     pub(super) waking: Option<Timestamp>,
     /// The merge, commit or landing under way. Two at most, and those wait for each other: one of
     /// an earlier version's journal may have both.
-    pub(super) merging: Vec<(Busy, Stopper)>,
+    pub(super) merging: Vec<Merging>,
     /// Since when something works on the integration worktree.
     pub(super) busy_since: Option<Duration>,
     /// Why a task's green work is in no commit.

@@ -173,6 +173,13 @@ impl Shell {
         Stopper(self.tx.clone())
     }
 
+    /// Whether somebody has stopped it by now, also while nothing was run.
+    pub(super) fn hears_stop(&mut self) -> bool {
+        let mut news = self.rx.try_iter();
+        self.stopped |= news.any(|news| matches!(news, ShellEvent::Stop(_)));
+        self.stopped
+    }
+
     /// Whether somebody stopped it.
     pub(super) fn was_stopped(&self) -> bool {
         self.stopped

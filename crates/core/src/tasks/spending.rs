@@ -55,9 +55,9 @@ impl Runner<'_> {
         Some(reached)
     }
 
-    /// The run in a slot has told what it spent so far.
-    pub(super) fn spent_by(&mut self, slot: u32, spent: Spent) {
-        let Some(live) = self.live.get_mut(&slot) else {
+    /// The run of a piece of work has told what it spent so far.
+    pub(super) fn spent_by(&mut self, serial: u64, spent: Spent) {
+        let Some(live) = self.live.get_mut(&serial) else {
             return;
         };
         live.spent = spent;

@@ -66,6 +66,8 @@ impl Scheduler {
     fn acts_of_next(&self, task: &TaskId, next: &Next) -> Vec<Effect> {
         let task = task.clone();
         match next {
+            // One that left the file has no mark.
+            Next::Done if self.work(&task).is_none() => Vec::new(),
             Next::Done => vec![Effect::MarkDone { task }],
             Next::Block { reason } => vec![Effect::MarkBlocked {
                 task,
@@ -80,7 +82,10 @@ impl Scheduler {
     fn train_step(&self) -> Option<Effect> {
         let train = self.train.as_ref()?;
         let number = train.number;
-        let tasks = || train.members.iter().map(|task| self.id(*task)).collect();
+        if self.is_given_up(train) {
+            return None;
+        }
+        let tasks = || train.members.clone();
         match train.step() {
             Step::Stack => Some(Effect::StackTrain {
                 train: number,
@@ -141,18 +146,15 @@ impl Scheduler {
     /// are asked for again, and so is a wait.
     pub(super) fn taken_up_again(&self) -> Vec<Effect> {
         let attempts = self.attempts_under_way();
-        let merge = self.merging.map(|task| Effect::Merge {
-            task: self.id(task),
-        });
-        let check = self.checking.map(|task| Effect::CheckMark {
-            task: self.id(task),
-        });
+        let merge = self.merging.clone().map(|task| Effect::Merge { task });
+        let checking = self.checking.clone();
+        let check = checking.map(|task| Effect::CheckMark { task });
         let commit = self
             .committing
             .as_ref()
             .map(|(wave, tasks)| Effect::CommitWave {
                 wave: wave + 1,
-                tasks: tasks.iter().map(|task| self.id(*task)).collect(),
+                tasks: tasks.clone(),
             });
         let train = self.train_step();
         let work = attempts.into_iter().chain(merge).chain(train);

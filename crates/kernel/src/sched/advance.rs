@@ -94,10 +94,9 @@ impl Scheduler {
                 effects,
             ),
             Decision::Commit(wave) => {
-                let tasks = self.landed[wave as usize]
-                    .iter()
-                    .map(|task| self.id(*task))
-                    .collect();
+                let landed = self.landed.get(wave as usize).into_iter().flatten();
+                let landed = landed.map(|task| self.id(*task));
+                let tasks = landed.chain(self.landed_gone.iter().cloned()).collect();
                 self.take(
                     Event::WaveCommitStarted {
                         wave: wave + 1,

@@ -1,6 +1,6 @@
 //! The only way the scheduler's state changes, live and in recovery.
 
-use super::record::{Slot, Stop, TaskState};
+use super::record::{Record, Slot, Stop, TaskState};
 use super::state::Scheduler;
 use super::train::Train;
 use super::{
@@ -19,6 +19,13 @@ enum Cost {
     Nothing,
 }
 
+fn cost_of(end: &AttemptEnd) -> Cost {
+    match end {
+        AttemptEnd::Limited { .. } => Cost::Nothing,
+        _ => Cost::Attempt,
+    }
+}
+
 impl Scheduler {
     /// Changes the state as an event tells. Events about tasks that are not in the plan (any
     /// more) change nothing.
@@ -29,20 +36,31 @@ impl Scheduler {
                 self.take_statuses(statuses);
                 Ok(())
             }
-            Event::Replanned { statuses, removed } => {
+            Event::Replanned {
+                added,
+                statuses,
+                removed,
+            } => {
+                removed.iter().for_each(|task| self.left_file(task));
+                added.iter().for_each(|task| self.came_into_file(task));
                 self.take_statuses(statuses);
-                self.removed.extend(removed.iter().cloned());
                 Ok(())
             }
-            Event::MarkCheckStarted { task } => self.with(task, Self::mark_check_started),
+            Event::MarkCheckStarted { task } => {
+                self.checking = Some(task.clone());
+                self.with(task, Self::mark_check_started)
+            }
             Event::MarkChecked {
                 task,
                 end,
                 set_back,
-            } => self.with(task, |this, ix| {
-                this.mark_checked(ix, end, *set_back);
-                Ok(())
-            }),
+            } => {
+                self.checking.take_if(|checking| checking == task);
+                self.with(task, |this, ix| {
+                    this.mark_checked(ix, end, *set_back);
+                    Ok(())
+                })
+            }
             Event::Retried { tasks } => {
                 tasks
                     .iter()
@@ -52,23 +70,51 @@ impl Scheduler {
                     .for_each(|task| self.retried(task));
                 Ok(())
             }
-            Event::AttemptStarted { task, .. } if self.plan.graph().find(task).is_none() => {
-                // The task was taken out of the file; what it cost was spent all the same.
-                self.iterations += 1;
-                Ok(())
-            }
-            Event::AttemptStarted { task, slot, .. } => {
-                self.with(task, |this, ix| this.attempt_started(ix, *slot))
-            }
+            Event::AttemptStarted { task, slot, .. } => match self.work(task) {
+                Some(ix) => self.attempt_started(ix, *slot),
+                None => {
+                    self.stray_ended(task, Cost::Attempt);
+                    self.enter_slot(*slot);
+                    self.strays.insert(task.clone(), *slot);
+                    Ok(())
+                }
+            },
             Event::ClaimRefused { task, found } => {
-                self.with(task, |this, ix| this.claim_refused(ix, *found))
+                self.abandoned.remove(task);
+                match self.work(task) {
+                    Some(ix) => self.claim_refused(ix, *found),
+                    None => {
+                        self.stray_ended(task, Cost::Nothing);
+                        Ok(())
+                    }
+                }
             }
             Event::AttemptEnded { task, end, next } => {
-                self.with(task, |this, ix| this.attempt_ended(ix, end, next))
+                self.abandoned.remove(task);
+                match self.work(task) {
+                    Some(ix) => self.attempt_ended(ix, end, next),
+                    None => {
+                        self.stray_ended(task, cost_of(end));
+                        Ok(())
+                    }
+                }
             }
-            Event::MergeStarted { task } => self.with(task, Self::merge_started),
+            Event::MergeStarted { task } => match self.work(task) {
+                Some(ix) => self.merge_started(ix),
+                None => {
+                    self.merging = Some(task.clone());
+                    Ok(())
+                }
+            },
             Event::MergeEnded { task, end, next } => {
-                self.with(task, |this, ix| this.merge_ended(ix, end, next))
+                self.abandoned.remove(task);
+                match self.work(task) {
+                    Some(ix) => self.merge_ended(ix, end, next),
+                    None => {
+                        self.gone_merged(task, next);
+                        Ok(())
+                    }
+                }
             }
             Event::StatusSeen { task, status, seen } => {
                 self.with(task, |this, ix| this.status_seen(ix, *status, *seen))
@@ -83,11 +129,7 @@ impl Scheduler {
     fn apply_to_loop(&mut self, event: &Event) {
         match event {
             Event::WaveCommitStarted { wave, tasks } => {
-                let tasks = tasks
-                    .iter()
-                    .filter_map(|id| self.plan.graph().find(id))
-                    .collect();
-                self.committing = wave.checked_sub(1).map(|wave| (wave, tasks));
+                self.committing = wave.checked_sub(1).map(|wave| (wave, tasks.clone()));
             }
             Event::WaveCommitEnded { wave, end } => self.wave_committed(*wave, end),
             Event::TrainStarted { train, tasks } => self.train_started(*train, tasks),
@@ -129,17 +171,76 @@ impl Scheduler {
     }
 
     fn take_statuses(&mut self, statuses: &[(TaskId, TaskStatus)]) {
+        let is_busy = |task: TaskIx| {
+            let state = &self.record(task).state;
+            matches!(state, TaskState::Running { .. } | TaskState::Landing)
+        };
         let found: Vec<(TaskIx, TaskState)> = statuses
             .iter()
             .filter_map(|(id, status)| Some((self.plan.graph().find(id)?, TaskState::of(*status))))
+            .filter(|(task, _)| !is_busy(*task))
             .collect();
         self.set_all(found.into_iter());
     }
 
-    fn attempt_started(&mut self, task: TaskIx, slot: u32) -> Applied {
-        if self.record(task).state != TaskState::Pending {
-            return Err(self.illegal(task, "attempt_started"));
+    /// A task that was still to be done is no longer in the file.
+    fn left_file(&mut self, id: &TaskId) {
+        self.removed.insert(id.clone());
+        let is_running = match self.work(id) {
+            None => self.strays.contains_key(id),
+            Some(task) => matches!(self.record(task).state, TaskState::Running { .. }),
+        };
+        if is_running || self.is_being_merged(id) {
+            self.abandoned.insert(id.clone());
+        } else if let Some(task) = self.work(id) {
+            // A host that takes the loop up folds this over a file that has it again.
+            self.forget(task);
         }
+    }
+
+    /// A task came into the file, or back into it.
+    fn came_into_file(&mut self, id: &TaskId) {
+        self.removed.remove(id);
+        let Some(task) = self.plan.graph().find(id) else {
+            return;
+        };
+        let slot = match self.record(task).state {
+            TaskState::Running { slot } => Some(slot),
+            _ if self.work(id).is_some() => self.strays.remove(id),
+            _ => None,
+        };
+        self.forget(task);
+        if let Some(slot) = slot {
+            self.set_state(task, TaskState::Running { slot });
+        } else if self.work(id).is_some() && self.is_being_merged(id) {
+            // It has run, in a slot that is of no use any more.
+            self.record_mut(task).last_slot = Some(0);
+            self.set_state(task, TaskState::Landing);
+        }
+    }
+
+    /// Nothing is known about a task any more.
+    fn forget(&mut self, task: TaskIx) {
+        self.queue.retain(|waiting| *waiting != task);
+        self.checks.retain(|waiting| *waiting != task);
+        let wave = self.wave(task);
+        let landed = self.landed.get(wave as usize);
+        if landed.is_some_and(|landed| landed.contains(&task)) {
+            // Its merged work is still in no commit of a wave.
+            self.forget_landed(wave, |landed| landed == task);
+            self.landed_gone.push(self.id(task));
+        }
+        let record = self.record_mut(task);
+        *record = Record {
+            is_ready: record.is_ready,
+            is_open: record.is_open,
+            ..Record::new(TaskState::Pending)
+        };
+        self.set_state(task, TaskState::Pending);
+    }
+
+    /// Takes a place in a slot.
+    fn enter_slot(&mut self, slot: u32) {
         if self.slots.len() <= slot as usize {
             self.slots.resize(slot as usize + 1, Slot::default());
         }
@@ -148,6 +249,30 @@ impl Scheduler {
         self.iterations += u32::from(room.tasks == 0);
         room.tasks += 1;
         self.running += 1;
+    }
+
+    /// Frees the slot of an attempt at a task that is no longer in the file.
+    fn stray_ended(&mut self, id: &TaskId, cost: Cost) {
+        if let Some(slot) = self.strays.remove(id) {
+            self.leave_slot(slot, cost);
+        }
+    }
+
+    /// The merge of a task that is no longer in the file is over.
+    fn gone_merged(&mut self, id: &TaskId, next: &Next) {
+        self.merging.take_if(|merging| merging == id);
+        if *next == Next::Done {
+            // It was in before anybody could keep it out: it lands with what lands next.
+            self.removed.remove(id);
+            self.landed_gone.push(id.clone());
+        }
+    }
+
+    fn attempt_started(&mut self, task: TaskIx, slot: u32) -> Applied {
+        if self.record(task).state != TaskState::Pending {
+            return Err(self.illegal(task, "attempt_started"));
+        }
+        self.enter_slot(slot);
         let record = self.record_mut(task);
         record.failed_merge = false;
         record.last_slot = Some(slot);
@@ -157,10 +282,15 @@ impl Scheduler {
     }
 
     /// Frees the slot of a running task.
-    fn leave_slot(&mut self, task: TaskIx, event: &'static str, cost: Cost) -> Applied {
+    fn leave_slot_of(&mut self, task: TaskIx, event: &'static str, cost: Cost) -> Applied {
         let TaskState::Running { slot } = self.record(task).state else {
             return Err(self.illegal(task, event));
         };
+        self.leave_slot(slot, cost);
+        Ok(())
+    }
+
+    fn leave_slot(&mut self, slot: u32, cost: Cost) {
         let room = &mut self.slots[slot as usize];
         room.tasks -= 1;
         room.counts |= cost == Cost::Attempt;
@@ -168,11 +298,10 @@ impl Scheduler {
             self.iterations -= 1;
         }
         self.running -= 1;
-        Ok(())
     }
 
     fn claim_refused(&mut self, task: TaskIx, found: TaskStatus) -> Applied {
-        self.leave_slot(task, "claim_refused", Cost::Nothing)?;
+        self.leave_slot_of(task, "claim_refused", Cost::Nothing)?;
         self.record_mut(task).claimed = false;
         let state = match found {
             TaskStatus::InProgress => TaskState::Held { status: found },
@@ -183,11 +312,7 @@ impl Scheduler {
     }
 
     fn attempt_ended(&mut self, task: TaskIx, end: &AttemptEnd, next: &Next) -> Applied {
-        let cost = match end {
-            AttemptEnd::Limited { .. } => Cost::Nothing,
-            _ => Cost::Attempt,
-        };
-        self.leave_slot(task, "attempt_ended", cost)?;
+        self.leave_slot_of(task, "attempt_ended", cost_of(end))?;
         if let AttemptEnd::Limited { until, login: None } = end {
             let lane = self.lane_mut(task);
             lane.held_until = lane.held_until.max(Some(*until));
@@ -198,16 +323,17 @@ impl Scheduler {
     }
 
     fn merge_started(&mut self, task: TaskIx) -> Applied {
+        self.close_given_up_train();
         if self.record(task).state != TaskState::Landing || self.queue.front() != Some(&task) {
             return Err(self.illegal(task, "merge_started"));
         }
         self.queue.pop_front();
-        self.merging = Some(task);
+        self.merging = Some(self.id(task));
         Ok(())
     }
 
     fn merge_ended(&mut self, task: TaskIx, end: &MergeEnd, next: &Next) -> Applied {
-        let alone = self.merging == Some(task);
+        let alone = self.merging.as_ref() == Some(&self.id(task));
         let together = self.record(task).state == TaskState::Landing;
         if !alone && !together {
             return Err(self.illegal(task, "merge_ended"));
@@ -245,24 +371,32 @@ impl Scheduler {
     }
 
     fn train_started(&mut self, train: u32, tasks: &[TaskId]) {
+        self.close_given_up_train();
         let members = self.known(tasks);
         self.trains = train;
-        // Where one is no longer in the file, the others wait as they did before.
-        if members.len() == tasks.len() {
-            self.queue.retain(|task| !members.contains(task));
-            self.train = Some(Train::new(train, members));
+        self.queue.retain(|task| !members.contains(task));
+        self.train = Some(Train::new(train, tasks.to_vec()));
+    }
+
+    /// Older versions wrote no end of a train that lost a member to an edit of the file.
+    fn close_given_up_train(&mut self) {
+        if let Some(train) = self.train.as_ref().filter(|train| self.is_given_up(train)) {
+            let back: Vec<TaskId> = train.left().cloned().collect();
+            let wanted = back.into_iter().filter(|id| !self.abandoned.contains(id));
+            let wanted: Vec<TaskId> = wanted.collect();
+            self.train_ended(&wanted);
         }
     }
 
     fn train_stacked(&mut self, tasks: &[TaskId], held: &[TaskId]) {
-        let (members, held) = (self.known(tasks), self.known(held));
+        let held = self.known(held);
+        let Some(train) = &mut self.train else {
+            return;
+        };
+        train.stacked(tasks.to_vec());
         held.into_iter()
             .rev()
             .for_each(|task| self.queue.push_front(task));
-        match &mut self.train {
-            Some(train) if members.len() == tasks.len() => train.stacked(members),
-            _ => self.train_ended(tasks),
-        }
     }
 
     fn train_gated(&mut self, members: u32, end: &TrainEnd) {
@@ -285,6 +419,13 @@ impl Scheduler {
             return;
         };
         let back = self.known(back);
+        // One that left the file meanwhile and is back begins anew.
+        for id in train.left() {
+            let came_back = self.abandoned.remove(id).then(|| self.work(id)).flatten();
+            if let Some(task) = came_back {
+                self.set_state(task, TaskState::Pending);
+            }
+        }
         match (train.has_failed(), back.is_empty()) {
             (true, _) => self.shorten(train.members.len() as u32),
             (false, true) => self.lengthen(),
@@ -296,8 +437,7 @@ impl Scheduler {
     }
 
     fn known(&self, ids: &[TaskId]) -> Vec<TaskIx> {
-        let known = ids.iter().filter_map(|id| self.plan.graph().find(id));
-        known.collect()
+        ids.iter().filter_map(|id| self.work(id)).collect()
     }
 
     fn take_next(&mut self, task: TaskIx, next: &Next) {
@@ -355,16 +495,14 @@ impl Scheduler {
     }
 
     fn mark_check_started(&mut self, task: TaskIx) -> Applied {
-        if self.checks.front() != Some(&task) || self.checking.is_some() {
+        if self.checks.front() != Some(&task) {
             return Err(self.illegal(task, "mark_check_started"));
         }
         self.checks.pop_front();
-        self.checking = Some(task);
         Ok(())
     }
 
     fn mark_checked(&mut self, task: TaskIx, end: &MarkEnd, set_back: bool) {
-        self.checking = self.checking.filter(|checking| *checking != task);
         let waiting = TaskState::MarkedDone {
             check: MarkCheck::Waiting,
         };
@@ -439,7 +577,8 @@ impl Scheduler {
             return;
         };
         if matches!(end, CommitEnd::Committed { .. }) {
-            let tasks: NameSet<TaskIx> = tasks.into_iter().collect();
+            self.landed_gone.retain(|task| !tasks.contains(task));
+            let tasks: NameSet<TaskIx> = self.known(&tasks).into_iter().collect();
             let waves: NameSet<u32> = tasks.iter().map(|task| self.wave(*task)).collect();
             for wave in waves {
                 self.forget_landed(wave, |landed| tasks.contains(&landed));

@@ -63,6 +63,7 @@ impl Scheduler {
             .landed_waves
             .first()
             .copied()
+            .or_else(|| self.wave_for_gone())
             .filter(|_| !self.is_integrating())?;
         let commit_failed = matches!(
             self.stop.as_ref().map(|stop| &stop.why),
@@ -70,6 +71,12 @@ impl Scheduler {
         );
         let is_over = self.open_waves.first().is_none_or(|open| *open > wave);
         (is_over && !commit_failed).then_some(wave)
+    }
+
+    /// What is merged of tasks that left the file since goes along with any wave, or else with the last.
+    fn wave_for_gone(&self) -> Option<u32> {
+        let last = (self.plan.waves().len() as u32).saturating_sub(1);
+        (!self.landed_gone.is_empty()).then_some(last)
     }
 
     /// Whether something uses the tree in which work comes together.
@@ -132,7 +139,8 @@ impl Scheduler {
     /// With one slot tasks build on each other: the next starts from a tree that holds the one
     /// before, or after that was sent back.
     fn waits_for_merge(&self) -> bool {
-        self.config.slots == 1 && self.landing().next().is_some()
+        let waits = self.merging.is_some() || self.train.is_some() || !self.queue.is_empty();
+        self.config.slots == 1 && waits
     }
 
     /// Whether all free slots are better kept for tasks that a merge is about to set free: those
@@ -163,8 +171,8 @@ impl Scheduler {
     /// Tasks that are being merged or wait for it.
     fn landing(&self) -> impl Iterator<Item = TaskIx> {
         let train = self.train.iter().flat_map(|train| train.left());
-        let merging = self.merging.iter().chain(&self.queue).copied();
-        train.chain(merging)
+        let merging = train.chain(&self.merging).filter_map(|id| self.work(id));
+        merging.chain(self.queue.iter().copied())
     }
 
     fn is_free(&self, slot: u32) -> bool {
@@ -203,7 +211,8 @@ impl Scheduler {
             .config
             .max_iterations
             .filter(|limit| self.iterations >= *limit);
-        let all_in = self.open_waves.is_empty() && self.landed_waves.is_empty();
+        let landed = self.landed_waves.is_empty() && self.landed_gone.is_empty();
+        let all_in = self.open_waves.is_empty() && landed;
         let outcome = match (&self.stop, all_in, used_up) {
             // What stopped because of a failure has failed, even where nothing was left to stop.
             (Some(stop), all_in, _) if !all_in || stop.why.is_failure() => Outcome::Stopped {

@@ -422,6 +422,9 @@ pub enum Event {
     Stopping { how: StopKind, why: StopReason },
     /// Tasks were added to the file or taken out; statuses of new ones that are not pending.
     Replanned {
+        /// Tasks that are new. Nothing that was known of the same name before counts for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added: Vec<TaskId>,
         /// Statuses of new tasks.
         statuses: Vec<(TaskId, TaskStatus)>,
         /// Tasks that were still to be done and that somebody took out while the loop ran.

@@ -28,14 +28,12 @@ impl Scheduler {
                 gate_ms,
             } => self.gated(*train, *members, end, *gate_ms),
             Input::WaveCommitted { wave, end } => self.committed(*wave, end),
-            Input::ClaimRefused { task, found } => match self.state(task) {
-                Some(TaskState::Running { .. }) => {
-                    vec![Event::ClaimRefused {
-                        task: task.clone(),
-                        found: *found,
-                    }]
-                }
-                _ => Vec::new(),
+            Input::ClaimRefused { task, found } => match self.runs(task) {
+                true => vec![Event::ClaimRefused {
+                    task: task.clone(),
+                    found: *found,
+                }],
+                false => Vec::new(),
             },
             Input::StatusSeen { task, status } => self.seen(task, *status).into_iter().collect(),
             Input::MarkChecked { task, end } => self.mark_answered(task, end),
@@ -85,21 +83,42 @@ impl Scheduler {
         if self.live {
             return Vec::new();
         }
-        let cut_short = |task: TaskIx| Event::AttemptEnded {
-            task: self.id(task),
+        let cut_short = |task: TaskId, next: Next| Event::AttemptEnded {
+            task,
             end: AttemptEnd::Interrupted,
-            next: self.unless_wished(task, Next::Again),
+            next,
         };
         let tasks = self.by_rank.iter().copied();
         let running = tasks.filter(|task| {
             let record = self.record(*task);
-            let goes_on = self.config.outlive_host && record.wish.is_none();
+            let is_wanted = record.wish.is_none() && !self.abandoned.contains(&self.id(*task));
+            let goes_on = self.config.outlive_host && is_wanted;
             matches!(record.state, TaskState::Running { .. }) && !goes_on
         });
+        let running =
+            running.map(|task| cut_short(self.id(task), self.unless_wished(task, Next::Again)));
+        let strays = self.strays.keys();
+        let strays = strays.map(|task| cut_short(task.clone(), Next::Again));
         std::iter::once(Event::Resumed)
-            .chain(running.map(cut_short))
+            .chain(running)
+            .chain(strays)
+            .chain(self.rest_of_merge())
             .chain(self.rest_of_train())
             .collect()
+    }
+
+    /// What was begun on the merged tree for a task that is no longer in the file is not done again.
+    fn rest_of_merge(&self) -> Vec<Event> {
+        let merging = self.merging.iter();
+        let unwanted = merging.filter(|id| self.work(id).is_none() || self.abandoned.contains(*id));
+        let merges = unwanted.flat_map(|id| self.merge_over(id, &MergeEnd::Interrupted));
+        let checking = self.checking.iter().filter(|id| self.work(id).is_none());
+        let checks = checking.map(|id| Event::MarkChecked {
+            task: id.clone(),
+            end: MarkEnd::Interrupted,
+            set_back: false,
+        });
+        merges.chain(checks).collect()
     }
 
     /// What a dead host did not write down any more of a train: one answer of the gates is several
@@ -108,35 +127,55 @@ impl Scheduler {
         let Some(train) = &self.train else {
             return Vec::new();
         };
-        let waits = |task: &TaskIx| self.record(*task).state == TaskState::Landing;
-        let merged = train.merged().iter().copied().filter(waits);
+        let waits = |id: &&TaskId| self.state(id) == Some(&TaskState::Landing);
+        let merged = train.merged().iter().filter(waits);
         let mut events: Vec<Event> = merged
             .flat_map(|task| self.merge_over(task, &MergeEnd::Merged))
             .collect();
         // Left out of the stack, and the reason is not on record: it is found again.
         let is_left_out = |task: &TaskIx| {
-            let is_known = self.queue.contains(task) || train.members.contains(task);
-            waits(task) && self.merging != Some(*task) && !is_known
+            let id = self.id(*task);
+            let is_known = self.queue.contains(task) || train.members.contains(&id);
+            waits(&&id) && self.merging.as_ref() != Some(&id) && !is_known
         };
-        let left_out: Vec<TaskIx> = self.by_rank.iter().copied().filter(is_left_out).collect();
-        if !left_out.is_empty() || matches!(train.step(), Step::Over | Step::Culprit(_)) {
-            let unproven = train.members[train.merged().len()..].iter().copied();
-            let back = unproven.filter(waits).chain(left_out);
+        let left_out = self.by_rank.iter().copied().filter(is_left_out);
+        let left_out: Vec<TaskId> = left_out.map(|task| self.id(task)).collect();
+        let is_over = matches!(train.step(), Step::Over | Step::Culprit(_));
+        if !left_out.is_empty() || is_over || self.is_given_up(train) {
+            let unproven = train.members[train.merged().len()..].iter().filter(waits);
+            let back = unproven.filter(|id| !self.abandoned.contains(*id)).cloned();
             events.push(Event::TrainEnded {
                 train: train.number,
-                back: back.map(|task| self.id(task)).collect(),
+                back: back.chain(left_out).collect(),
             });
         }
         events
     }
 
+    /// Whether a task of it left the file: what is left of it is stacked anew.
+    pub(super) fn is_given_up(&self, train: &Train) -> bool {
+        let is_gone = |id: &TaskId| self.abandoned.contains(id) || self.work(id).is_none();
+        train.left().any(is_gone)
+    }
+
+    /// Whether an attempt at the task is under way.
+    fn runs(&self, id: &TaskId) -> bool {
+        let runs = |state: &TaskState| matches!(state, TaskState::Running { .. });
+        self.strays.contains_key(id) || self.state(id).is_some_and(runs)
+    }
+
     fn finished(&self, id: &TaskId, end: &AttemptEnd) -> Vec<Event> {
-        let Some(task) = self.plan.graph().find(id) else {
-            return Vec::new();
-        };
-        if !matches!(self.record(task).state, TaskState::Running { .. }) {
+        if !self.runs(id) {
             return Vec::new();
         }
+        // An attempt at a task that left the file ends itself, and nothing else.
+        let Some(task) = self.work(id).filter(|_| !self.abandoned.contains(id)) else {
+            return vec![Event::AttemptEnded {
+                task: id.clone(),
+                end: end.clone(),
+                next: self.again(id),
+            }];
+        };
         let next = match end {
             AttemptEnd::Green { changed, claimed } => {
                 let work = Work {
@@ -191,24 +230,34 @@ impl Scheduler {
     }
 
     fn merged(&self, id: &TaskId, end: &MergeEnd) -> Vec<Event> {
-        let Some(task) = self
-            .plan
-            .graph()
-            .find(id)
-            .filter(|task| self.merging == Some(*task))
-        else {
+        if self.merging.as_ref() != Some(id) {
             return Vec::new();
-        };
-        let flaky = *end == MergeEnd::Merged && self.record(task).failed_merge;
+        }
+        let task = self.work(id);
+        let has_failed = task.is_some_and(|task| self.record(task).failed_merge);
+        let flaky = *end == MergeEnd::Merged && has_failed;
         let flaky = flaky.then(|| Event::FlakyGate { task: id.clone() });
-        flaky
-            .into_iter()
-            .chain(self.merge_over(task, end))
-            .collect()
+        flaky.into_iter().chain(self.merge_over(id, end)).collect()
+    }
+
+    /// What becomes of a task that left the file while it was at work: where it is back, it begins anew.
+    fn again(&self, id: &TaskId) -> Next {
+        self.work(id)
+            .map_or(Next::Again, |task| self.unless_wished(task, Next::Again))
     }
 
     /// What a merge means for its task.
-    fn merge_over(&self, task: TaskIx, end: &MergeEnd) -> Vec<Event> {
+    fn merge_over(&self, id: &TaskId, end: &MergeEnd) -> Vec<Event> {
+        let Some(task) = self.work(id).filter(|_| !self.abandoned.contains(id)) else {
+            return vec![Event::MergeEnded {
+                task: id.clone(),
+                end: end.clone(),
+                next: match end {
+                    MergeEnd::Merged => Next::Done,
+                    _ => self.again(id),
+                },
+            }];
+        };
         let next = match end {
             // What is merged is merged, whatever a person wished meanwhile.
             MergeEnd::Merged => Next::Done,
@@ -234,7 +283,7 @@ impl Scheduler {
         };
         let stop = self.stop_after(task, &next);
         let ended = Event::MergeEnded {
-            task: self.id(task),
+            task: id.clone(),
             end: end.clone(),
             next,
         };
@@ -244,7 +293,8 @@ impl Scheduler {
     /// Whether a failed gate on the merged work of this task alone is run again before it counts.
     fn is_asked_again(&self, task: TaskIx) -> bool {
         let batched = self.config.merge_batch > 1 && !self.config.shared_tree;
-        batched && self.merging == Some(task) && !self.record(task).failed_merge
+        let alone = self.merging.as_ref() == Some(&self.id(task));
+        batched && alone && !self.record(task).failed_merge
     }
 
     fn stacked(&self, number: u32, out: &[(TaskId, MergeEnd)], held: &[TaskId]) -> Vec<Event> {
@@ -252,28 +302,30 @@ impl Scheduler {
             return Vec::new();
         };
         let is_out = |id: &TaskId| held.contains(id) || out.iter().any(|(task, _)| task == id);
-        let tasks = train.members.iter().map(|task| self.id(*task));
-        let tasks: Vec<TaskId> = tasks.filter(|id| !is_out(id)).collect();
-        let is_empty = tasks.is_empty();
+        let is_member = |id: &&TaskId| train.members.contains(id);
+        let is_gone = |id: &&TaskId| self.abandoned.contains(*id);
+        let tasks = train.members.iter().filter(|id| !is_out(id)).cloned();
+        let tasks: Vec<TaskId> = tasks.collect();
+        let mut back = Vec::new();
+        let is_over = tasks.is_empty() || tasks.iter().any(|id| is_gone(&id));
+        if is_over {
+            back.extend(tasks.iter().filter(|id| !is_gone(id)).cloned());
+        }
+        let (unwanted, held): (Vec<&TaskId>, Vec<&TaskId>) = held.iter().partition(is_gone);
         let mut events = vec![Event::TrainStacked {
             train: number,
             tasks,
-            held: held.to_vec(),
+            held: held.into_iter().cloned().collect(),
         }];
-        let member = |id: &TaskId| {
-            let task = self.plan.graph().find(id)?;
-            train.members.contains(&task).then_some(task)
-        };
-        for (id, end) in out {
-            events.extend(
-                member(id)
-                    .into_iter()
-                    .flat_map(|task| self.merge_over(task, end)),
-            );
+        for (id, end) in out.iter().filter(|(id, _)| is_member(&id)) {
+            events.extend(self.merge_over(id, end));
         }
-        events.extend(is_empty.then(|| Event::TrainEnded {
+        for id in unwanted {
+            events.extend(self.merge_over(id, &MergeEnd::Interrupted));
+        }
+        events.extend(is_over.then_some(Event::TrainEnded {
             train: number,
-            back: Vec::new(),
+            back,
         }));
         events
     }
@@ -292,25 +344,25 @@ impl Scheduler {
             gate_ms,
         }];
         if let Some(gated) = gated {
-            let last = after.members[members as usize - 1];
+            let last = after.members[members as usize - 1].clone();
             let is_flaky = after.is_flaky(members as usize, gated);
-            events.extend(is_flaky.then(|| Event::FlakyGate {
-                task: self.id(last),
-            }));
+            events.extend(is_flaky.then_some(Event::FlakyGate { task: last }));
             after.gated(members as usize, gated);
         }
         for task in after.merged().iter().skip(train.merged().len()) {
-            events.extend(self.merge_over(*task, &MergeEnd::Merged));
+            events.extend(self.merge_over(task, &MergeEnd::Merged));
         }
         let step = after.step();
         if let (Step::Culprit(at), TrainEnd::Red { tail, .. }) = (step, end) {
             let end = MergeEnd::Red { tail: tail.clone() };
-            events.extend(self.merge_over(after.members[at], &end));
+            events.extend(self.merge_over(&after.members[at], &end));
         }
-        if gated.is_none() || matches!(step, Step::Culprit(_) | Step::Over) {
+        let is_over = matches!(step, Step::Culprit(_) | Step::Over);
+        if gated.is_none() || is_over || self.is_given_up(&after) {
+            let back = after.left().filter(|id| !self.abandoned.contains(*id));
             events.push(Event::TrainEnded {
                 train: number,
-                back: after.left().map(|task| self.id(task)).collect(),
+                back: back.cloned().collect(),
             });
         }
         events
@@ -325,11 +377,8 @@ impl Scheduler {
         match end {
             TrainEnd::Green => Some(Gated::Green),
             TrainEnd::Red { check_of, .. } => {
-                let task = check_of.as_ref().and_then(|id| self.plan.graph().find(id));
-                let suspect = train
-                    .members
-                    .iter()
-                    .position(|member| Some(*member) == task);
+                let mut members = train.members.iter();
+                let suspect = members.position(|member| Some(member) == check_of.as_ref());
                 Some(Gated::Red { suspect })
             }
             TrainEnd::Interrupted | TrainEnd::Failed { .. } => None,
@@ -338,21 +387,19 @@ impl Scheduler {
 
     /// A mark that the gates contradict is taken back, once.
     fn mark_answered(&self, id: &TaskId, end: &MarkEnd) -> Vec<Event> {
-        let checking = self
-            .plan
-            .graph()
-            .find(id)
-            .filter(|task| self.checking == Some(*task));
-        let Some(task) = checking else {
+        if self.checking.as_ref() != Some(id) {
             return Vec::new();
-        };
-        let record = self.record(task);
+        }
         let red = matches!(end, MarkEnd::Red { .. });
-        let is_marked = matches!(record.state, TaskState::MarkedDone { .. });
+        let record = self.work(id).map(|task| self.record(task));
+        let set_back = record.is_some_and(|record| {
+            let is_marked = matches!(record.state, TaskState::MarkedDone { .. });
+            red && is_marked && !record.set_back
+        });
         vec![Event::MarkChecked {
             task: id.clone(),
             end: end.clone(),
-            set_back: red && is_marked && !record.set_back,
+            set_back,
         }]
     }
 
@@ -362,6 +409,7 @@ impl Scheduler {
         match removed.iter().all(|id| self.removed.contains(id)) || !self.is_under_way() {
             true => Vec::new(),
             false => vec![Event::Replanned {
+                added: Vec::new(),
                 statuses: Vec::new(),
                 removed,
             }],
@@ -493,7 +541,7 @@ impl Scheduler {
     /// another tool, which reads the file, and writes all of it back: then it is no wish, and the
     /// right one is written again. A task that is marked done or taken out then is not run, and its
     /// mark proves nothing: an agent may have made it.
-    fn seen(&self, id: &TaskId, status: TaskStatus) -> Option<Event> {
+    pub(super) fn seen(&self, id: &TaskId, status: TaskStatus) -> Option<Event> {
         use TaskStatus::{Blocked, Cancelled, Deferred, Done, Expanded, InProgress, Pending};
         let task = self.plan.graph().find(id)?;
         let seen = |seen| Event::StatusSeen {

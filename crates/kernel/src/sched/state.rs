@@ -1,6 +1,6 @@
 //! What the scheduler knows.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::config::Barrier;
 use super::record::{Lane, Record, Slot, Stop, TaskState};
@@ -26,8 +26,11 @@ pub struct Scheduler {
     /// By wave, from 0: tasks that are done and in no commit of their wave.
     pub(super) landed: Vec<Vec<TaskIx>>,
     pub(super) landed_waves: BTreeSet<u32>,
+    /// Merged work of tasks that are no longer in the file, in no commit of a wave.
+    pub(super) landed_gone: Vec<TaskId>,
     pub(super) queue: VecDeque<TaskIx>,
-    pub(super) merging: Option<TaskIx>,
+    /// The task that is being merged; it may have left the file since.
+    pub(super) merging: Option<TaskId>,
     /// Work that is merged together.
     pub(super) train: Option<Train>,
     /// Trains so far.
@@ -37,11 +40,17 @@ pub struct Scheduler {
     /// Tasks that others marked done and whose gates are still to be run.
     pub(super) checks: VecDeque<TaskIx>,
     /// The task whose mark the gates are run for.
-    pub(super) checking: Option<TaskIx>,
+    pub(super) checking: Option<TaskId>,
     /// Tasks that others took out of the file while the loop ran, before they were done.
     pub(super) removed: BTreeSet<TaskId>,
+    /// Slots of attempts at tasks that are no work of the plan any more. A slot is free again when
+    /// its attempt has ended, whatever happened to its task.
+    pub(super) strays: BTreeMap<TaskId, u32>,
+    /// Tasks that left the file while they were at work or being merged: what comes of that is not
+    /// theirs, even where they are back.
+    pub(super) abandoned: BTreeSet<TaskId>,
     /// The wave that is being committed, from 0, and what was done in it.
-    pub(super) committing: Option<(u32, Vec<TaskIx>)>,
+    pub(super) committing: Option<(u32, Vec<TaskId>)>,
     pub(super) slots: Vec<Slot>,
     pub(super) running: u32,
     pub(super) iterations: u32,
@@ -83,6 +92,7 @@ impl Scheduler {
             open_waves: BTreeSet::new(),
             landed: vec![Vec::new(); waves],
             landed_waves: BTreeSet::new(),
+            landed_gone: Vec::new(),
             queue: VecDeque::new(),
             merging: None,
             train: None,
@@ -91,6 +101,8 @@ impl Scheduler {
             checks: VecDeque::new(),
             checking: None,
             removed: BTreeSet::new(),
+            strays: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             committing: None,
             slots: vec![Slot::default(); config.slots as usize],
             running: 0,
@@ -168,6 +180,18 @@ impl Scheduler {
 
     pub(super) fn record_mut(&mut self, task: TaskIx) -> &mut Record {
         &mut self.records[task as usize]
+    }
+
+    /// The task of that name, where it is work of the plan.
+    pub(super) fn work(&self, id: &str) -> Option<TaskIx> {
+        let graph = self.plan.graph();
+        graph.find(id).filter(|task| graph.is_work(*task))
+    }
+
+    /// Whether it is being merged, alone or with others.
+    pub(super) fn is_being_merged(&self, id: &TaskId) -> bool {
+        let train = self.train.as_ref();
+        self.merging.as_ref() == Some(id) || train.is_some_and(|train| train.waits(id))
     }
 
     pub(super) fn id(&self, task: TaskIx) -> TaskId {

@@ -1,15 +1,15 @@
 //! Merge trains: proven work of several tasks is stacked in order and gated at once. Where the gates
 //! fail, shorter stacks of the same members find the one that they fail with.
 
-use descartes_plans::graph::TaskIx;
+use descartes_plans::graph::TaskId;
 
 /// Work that is merged together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Train {
+pub(super) struct Train<T = TaskId> {
     /// Which train of the loop, from 1.
     pub(super) number: u32,
-    /// In the order in which they are stacked.
-    pub(super) members: Vec<TaskIx>,
+    /// In the order in which they are stacked. They may have left the file since.
+    pub(super) members: Vec<T>,
     /// Whether they are known to fit onto each other.
     is_stacked: bool,
     /// So many members from the first on are proven, and merged.
@@ -45,8 +45,8 @@ pub(super) enum Gated {
     },
 }
 
-impl Train {
-    pub(super) fn new(number: u32, members: Vec<TaskIx>) -> Self {
+impl<T: Clone + PartialEq> Train<T> {
+    pub(super) fn new(number: u32, members: Vec<T>) -> Self {
         Self {
             number,
             members,
@@ -59,17 +59,9 @@ impl Train {
     }
 
     /// These members fit onto each other.
-    pub(super) fn stacked(&mut self, members: Vec<TaskIx>) {
+    pub(super) fn stacked(&mut self, members: Vec<T>) {
         self.members = members;
         self.is_stacked = true;
-    }
-
-    /// The same train where its members have other numbers.
-    pub(super) fn with_members(&self, members: Vec<TaskIx>) -> Self {
-        Self {
-            members,
-            ..self.clone()
-        }
     }
 
     pub(super) fn step(&self) -> Step {
@@ -92,15 +84,20 @@ impl Train {
     }
 
     /// Members that are merged so far.
-    pub(super) fn merged(&self) -> &[TaskIx] {
+    pub(super) fn merged(&self) -> &[T] {
         &self.members[..self.green]
     }
 
     /// Members that wait, the culprit aside.
-    pub(super) fn left(&self) -> impl DoubleEndedIterator<Item = TaskIx> {
-        let culprit = self.culprit.map(|at| self.members[at]);
-        let left = self.members[self.green..].iter().copied();
+    pub(super) fn left(&self) -> impl DoubleEndedIterator<Item = &T> {
+        let culprit = self.culprit.map(|at| &self.members[at]);
+        let left = self.members[self.green..].iter();
         left.filter(move |task| Some(*task) != culprit)
+    }
+
+    /// Whether the task is one of those.
+    pub(super) fn waits(&self, id: &T) -> bool {
+        self.left().any(|task| task == id)
     }
 
     /// Whether a stack that failed before is green now.
@@ -145,10 +142,10 @@ mod tests {
     fn run(
         tasks: u32,
         batch: usize,
-        is_red: impl Fn(&[TaskIx]) -> Gated,
+        is_red: impl Fn(&[u32]) -> Gated,
     ) -> (Vec<u32>, Vec<u32>, u32) {
         let (mut merged, mut sent_back, mut runs) = (Vec::new(), Vec::new(), 0);
-        let mut queue: Vec<TaskIx> = (0..tasks).collect();
+        let mut queue: Vec<u32> = (0..tasks).collect();
         let mut length = batch;
         while !queue.is_empty() {
             let rest = queue.split_off(length.min(queue.len()));
@@ -159,7 +156,7 @@ mod tests {
                     Step::Stack => unreachable!("it is stacked"),
                     Step::Gate(members) => {
                         runs += 1;
-                        let tree: Vec<TaskIx> = merged
+                        let tree: Vec<u32> = merged
                             .iter()
                             .chain(&train.members[..members])
                             .copied()
@@ -174,7 +171,7 @@ mod tests {
                 }
             }
             merged.extend_from_slice(train.merged());
-            queue.splice(0..0, train.left().collect::<Vec<_>>());
+            queue.splice(0..0, train.left().copied().collect::<Vec<_>>());
             length = match train.has_failed() {
                 true => (train.members.len() / 2).max(1),
                 false => (length * 2).min(batch),
@@ -183,7 +180,7 @@ mod tests {
         (merged, sent_back, runs)
     }
 
-    fn with_culprits(culprits: &[u32]) -> impl Fn(&[TaskIx]) -> Gated + use<'_> {
+    fn with_culprits(culprits: &[u32]) -> impl Fn(&[u32]) -> Gated + use<'_> {
         |tree| match tree.iter().any(|task| culprits.contains(task)) {
             true => Gated::Red { suspect: None },
             false => Gated::Green,
@@ -219,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_member_whose_own_check_fails_is_found_at_once() {
-        let points_at_nine = |tree: &[TaskIx]| match tree.iter().position(|task| *task == 9) {
+        let points_at_nine = |tree: &[u32]| match tree.iter().position(|task| *task == 9) {
             None => Gated::Green,
             // The suspect counts from the train's first member.
             Some(_) => Gated::Red { suspect: Some(9) },
@@ -245,7 +242,7 @@ mod tests {
     fn a_gate_that_fails_once_sends_nobody_back() {
         // The stack of 5 fails at first, and so does the whole.
         let failures = std::cell::RefCell::new(vec![8_usize, 4, 6, 5]);
-        let flaky = |tree: &[TaskIx]| {
+        let flaky = |tree: &[u32]| {
             let mut left = failures.borrow_mut();
             match left.iter().position(|members| *members == tree.len()) {
                 Some(at) if tree.len() != 4 => {

@@ -96,7 +96,8 @@ impl Scheduler {
             TaskState::Running { slot } => Some((self.id(*task), slot)),
             _ => None,
         };
-        self.by_rank.iter().filter_map(slot).collect()
+        let strays = self.strays.iter().map(|(task, slot)| (task.clone(), *slot));
+        self.by_rank.iter().filter_map(slot).chain(strays).collect()
     }
 
     /// The status of every task, by position in the graph, as the file ought to say.

@@ -505,10 +505,13 @@ impl TasksState {
         }
         match event {
             Event::Began { .. } => self.has_begun = true,
-            Event::Replanned { removed, .. } => {
+            Event::Replanned { added, removed, .. } => {
                 self.has_begun = true;
                 for task in removed {
                     self.mark(task, None, at);
+                }
+                for task in added {
+                    self.begin_anew(task);
                 }
             }
             Event::AttemptStarted {
@@ -562,6 +565,9 @@ impl TasksState {
                 self.merging = None;
             }
             Event::MergeEnded { task, next, .. } => {
+                if *next == Next::Done {
+                    self.marked.retain(|entry| entry.task_id != *task);
+                }
                 self.train.retain(|member| member != task);
                 self.merging = self.train.first().cloned();
                 self.next(task, next, at);
@@ -602,11 +608,23 @@ impl TasksState {
     }
 
     fn set(&mut self, task: &TaskId, status: TaskStatus) {
+        // What is told of one that is no longer in the file stays.
         if let Some(entry) = self.tasks.get_mut(task) {
             entry.status = status;
             entry.marked = false;
+            self.marked.retain(|entry| entry.task_id != *task);
         }
-        self.marked.retain(|entry| entry.task_id != *task);
+    }
+
+    /// A task that came into the file, or back into it: only what is still under way for it counts.
+    fn begin_anew(&mut self, task: &TaskId) {
+        let runs = self.running.iter().any(|running| running.task == *task);
+        let Some(entry) = self.tasks.get_mut(task) else {
+            return;
+        };
+        if runs || self.merging.as_ref() == Some(task) || self.train.contains(task) {
+            entry.status = TaskStatus::InProgress;
+        }
     }
 
     /// Somebody else gave a task this status while the loop ran, or took it out of the file. Only

@@ -63,7 +63,8 @@ impl RemoteAttempt {
             self.tell_failed_worker(&worker, failure);
         }
         let mut news = done.news;
-        (news.slot, news.tasks) = (self.order.slot, self.order.tasks.clone());
+        (news.slot, news.serial) = (self.order.slot, self.order.serial);
+        news.tasks.clone_from(&self.order.tasks);
         (news.remote_trouble, news.ends_all) = AttemptTrouble::of_worker(
             news.trouble.take(),
             news.ends_all.take(),

@@ -148,7 +148,7 @@ impl RemoteAttempt {
     }
 
     pub(super) fn interrupted(&self, trouble: Option<String>) -> AttemptNews {
-        let mut news = AttemptNews::interrupted(self.order.slot, self.order.tasks.clone());
+        let mut news = AttemptNews::interrupted(&self.order);
         news.trouble = trouble;
         news
     }
@@ -315,7 +315,7 @@ impl RemoteAttempt {
             AttemptNote::Opened { loop_id, unheard } => {
                 self.noted = Some((loop_id, unheard, worker));
             }
-            AttemptNote::Spent { spent } => self.tell(TaskEvent::Spent(self.order.slot, spent)),
+            AttemptNote::Spent { spent } => self.tell(TaskEvent::Spent(self.order.serial, spent)),
         }
     }
 
@@ -327,6 +327,7 @@ impl RemoteAttempt {
         self.tell(TaskEvent::Opened {
             work: self.order.work.id.clone(),
             slot: self.order.slot,
+            serial: self.order.serial,
             loop_id,
             unheard,
             worker: Some(worker),

@@ -156,7 +156,7 @@ pub(super) fn make_attempt(
     };
     let _commands = serve_commands(ctx, offer, &child, control, &mirror.handle());
     let mut done = DeliveredAttempt {
-        news: AttemptNews::interrupted(offer.order.slot, offer.order.tasks.clone()),
+        news: AttemptNews::interrupted(&offer.order),
         commit: None,
         object: None,
         pushed: false,

@@ -106,6 +106,10 @@ impl Trees {
             Proof::Red(tail) => return Ok(MergeEnd::Red { tail }),
             Proof::Stopped => return Ok(MergeEnd::Interrupted),
         }
+        // Its task may have left the file meanwhile.
+        if gates.is_stopped() {
+            return Ok(MergeEnd::Interrupted);
+        }
         if commit != merged {
             self.set_merged(&merged, &commit)?;
         }

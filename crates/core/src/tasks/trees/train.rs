@@ -173,6 +173,10 @@ impl Trees {
             }
             Proof::Stopped => return Ok(TrainEnd::Interrupted),
         }
+        // A task of it may have left the file meanwhile.
+        if gates.is_stopped() {
+            return Ok(TrainEnd::Interrupted);
+        }
         if *commit != merged && !self.user.is_ancestor(commit, &merged)? {
             self.set_merged(&merged, commit)?;
         }
