@@ -5,6 +5,8 @@ use super::profile::Profile;
 /// How an agent's version stands to the one its profile was tried with.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum VersionSeen {
+    /// It had not answered when nobody waited any more.
+    Late,
     /// The very one.
     Known(String),
     /// An older one.

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::agents::installed;
+use super::agents::installed::{self, Printed};
 use crate::args::setup::GuiArgs;
 use crate::error::{CliError, at};
 use crate::session::program::this_program;
@@ -38,7 +38,11 @@ fn window(ctx: &CommandContext) -> Result<PathBuf, CliError> {
     let mut others = Vec::new();
     for program in beside.into_iter().chain(in_path) {
         let answer = installed::printed(&program, &["--version".to_owned()]);
-        match answer.as_deref().and_then(|text| text.lines().next()) {
+        let line = match &answer {
+            Printed::Text(text) => text.lines().next(),
+            Printed::Nothing | Printed::Late => None,
+        };
+        match line {
             Some(ANSWER) => return Ok(program),
             Some(line) => others.push(format!("{} says `{line}`", program.display())),
             None => others.push(format!("{} does not report its version", program.display())),

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use descartes_agents::agent::{Profile, Profiles, VersionSeen};
 use descartes_proc::find_program;
+use descartes_text::units::show_duration;
 
 use crate::error::CliError;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
 
-/// An agent that does not tell its version by then is not waited for.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
+/// An agent that does not tell its version by then is not waited for. All are asked at once; on a busy machine the
+/// first start of some takes half a minute.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An agent that is there.
 #[derive(Clone, Debug)]
@@ -77,9 +79,15 @@ pub fn look<'a>(
 /// Looks for one agent, and asks it for its version.
 pub fn look_for(profile: &Profile, ctx: &CommandContext) -> Option<Installed> {
     let found = find(profile, ctx)?;
-    let printed = printed(&found.program, &profile.version_args).unwrap_or_default();
-    let version = Some(profile.judge_version(&printed));
-    Some(Installed { version, ..found })
+    let version = match printed(&found.program, &profile.version_args) {
+        Printed::Text(text) => profile.judge_version(&text),
+        Printed::Nothing => profile.judge_version(""),
+        Printed::Late => VersionSeen::Late,
+    };
+    Some(Installed {
+        version: Some(version),
+        ..found
+    })
 }
 
 /// The same without starting it.
@@ -101,24 +109,43 @@ pub fn program(name: &str, ctx: &CommandContext) -> Option<PathBuf> {
     find_program(name.as_ref(), path, &ctx.here).ok()
 }
 
+/// What came of asking a program for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Printed {
+    Text(String),
+    /// It could not be asked, or failed.
+    Nothing,
+    /// It had not answered in time.
+    Late,
+}
+
 /// What the program prints when asked for its version.
-pub fn printed(program: &Path, arguments: &[String]) -> Option<String> {
-    let mut child = Command::new(program)
+pub fn printed(program: &Path, arguments: &[String]) -> Printed {
+    printed_within(program, arguments, VERSION_TIMEOUT)
+}
+
+fn printed_within(program: &Path, arguments: &[String], patience: Duration) -> Printed {
+    let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    if !ends(&mut child, Instant::now() + VERSION_TIMEOUT) {
+        .spawn();
+    let Ok(mut child) = child else {
+        return Printed::Nothing;
+    };
+    if !ends(&mut child, Instant::now() + patience) {
         // It is asked no more; what became of it does not matter.
         drop(child.kill());
         drop(child.wait());
-        return None;
+        return Printed::Late;
     }
-    let output = child.wait_with_output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    output.status.success().then_some(text)
+    match child.wait_with_output() {
+        Ok(output) if output.status.success() => {
+            Printed::Text(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        _ => Printed::Nothing,
+    }
 }
 
 fn ends(child: &mut Child, by: Instant) -> bool {
@@ -142,5 +169,30 @@ pub fn show_version(profile: &Profile, version: Option<&VersionSeen>) -> String 
         VersionSeen::Older(version) => format!("{version} (older than {known})"),
         VersionSeen::Newer(version) => format!("{version} (newer than {known})"),
         VersionSeen::Unreadable => "reports no version".to_owned(),
+        VersionSeen::Late => format!(
+            "its version is unknown: it did not answer within {}",
+            show_duration(VERSION_TIMEOUT)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_answers_late_is_not_called_one_without_a_version() {
+        let sh = |script: &str, patience| {
+            let words = ["-c".to_owned(), script.to_owned()];
+            printed_within(Path::new("/bin/sh"), &words, patience)
+        };
+        let (long, short) = (Duration::from_secs(600), Duration::from_millis(50));
+        assert_eq!(sh("echo 1.2", long), Printed::Text("1.2\n".to_owned()));
+        assert_eq!(sh("exit 3", long), Printed::Nothing);
+        assert_eq!(sh("exec sleep 1000", short), Printed::Late);
+        let profiles = Profiles::builtin();
+        let profile = profiles.get("gemini").unwrap();
+        let late = show_version(profile, Some(&VersionSeen::Late));
+        assert!(late.contains("did not answer within 1m"), "{late}");
     }
 }

@@ -42,6 +42,7 @@ fn row(profile: &Profile, installed: Option<&Installed>) -> Value {
         Some(VersionSeen::Newer(version)) => (Some(version), Some("newer")),
         Some(VersionSeen::Untried(version)) => (Some(version), Some("untried")),
         Some(VersionSeen::Unreadable) => (None, Some("unreadable")),
+        Some(VersionSeen::Late) => (None, Some("late")),
     };
     json!({
         "name": profile.name,

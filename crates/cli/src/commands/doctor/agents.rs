@@ -64,9 +64,12 @@ fn tell(profile: &Profile, installed: &Installed) -> Finding {
     let hint = format!("try it: descartes agents test {}", profile.name);
     match installed.version {
         Some(VersionSeen::Known(_) | VersionSeen::Untried(_)) => ok("agents", told),
-        Some(VersionSeen::Older(_) | VersionSeen::Newer(_) | VersionSeen::Unreadable) => {
-            note("agents", told, &hint)
-        }
+        Some(
+            VersionSeen::Older(_)
+            | VersionSeen::Newer(_)
+            | VersionSeen::Unreadable
+            | VersionSeen::Late,
+        ) => note("agents", told, &hint),
         None => note("agents", told, ""),
     }
 }
