@@ -73,8 +73,13 @@ impl Printer {
 
     /// Asks the person at the terminal; where there is none, the answer is no.
     pub fn ask(&self, question: &str) -> bool {
-        let answer = self.answer(&format!("{question} [y/N] "));
-        answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "yes"))
+        self.ask_if_there(question) == Some(true)
+    }
+
+    /// The same, telling a `no` from nobody being there to answer.
+    pub fn ask_if_there(&self, question: &str) -> Option<bool> {
+        let answer = self.answer(&format!("{question} [y/N] "))?;
+        Some(matches!(answer.as_str(), "y" | "yes"))
     }
 
     /// Asks the person at the terminal for one of these answers, by its word or the beginning of it;

@@ -149,6 +149,12 @@ impl Project {
         format!("{head}: {}{}", files.join(", "), lines.concat())
     }
 
+    /// Asks the person at the terminal; `None` where nobody is there.
+    pub fn ask(&self, ctx: &CommandContext) -> Option<bool> {
+        let question = format!("{}\ntrust it as it is?", self.question());
+        ctx.printer.ask_if_there(&question)
+    }
+
     fn digests(&self) -> Vec<Digest> {
         self.untrusted().map(|part| part.digest.clone()).collect()
     }
@@ -202,19 +208,27 @@ pub fn settle(
     if asking.trust_config {
         return Ok(accepted);
     }
-    let asked = !asking.silent
-        && refuse_from_within("descartes trust").is_ok()
-        && ctx
-            .printer
-            .ask(&format!("{}\ntrust it as it is?", project.question()));
-    if !asked {
-        return Err(refusal(&project, dir, ctx, Some(TRUST_CONFIG)));
+    let may_ask = !asking.silent && refuse_from_within("descartes trust").is_ok();
+    let answer = may_ask.then(|| project.ask(ctx)).flatten();
+    match answer {
+        Some(true) => {}
+        Some(false) => return Err(declined(dir, ctx)),
+        None => return Err(refusal(&project, dir, ctx, Some(TRUST_CONFIG))),
     }
     if let Err(error) = project.trust() {
         ctx.printer
             .warning(&format!("it is trusted for this run only: {error}"));
     }
     Ok(accepted)
+}
+
+/// The refusal after a `no`: the person has just read what it is about.
+pub fn declined(dir: &Path, ctx: &CommandContext) -> CliError {
+    let place = place(dir, ctx);
+    CliError::refused(
+        "this project's config is not trusted: nothing was started",
+        format!("if you want it after all: descartes trust{place}"),
+    )
 }
 
 /// The refusal of what is not trusted, with what to type.

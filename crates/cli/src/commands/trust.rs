@@ -8,7 +8,7 @@ use crate::args::setup::TrustArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
-use crate::trust::{Part, Project, ScudGates, refusal};
+use crate::trust::{Part, Project, ScudGates, declined, refusal};
 use crate::within::refuse_from_within;
 
 pub fn run(args: &TrustArgs, ctx: &CommandContext) -> Result<i32, CliError> {
@@ -45,11 +45,14 @@ pub fn run(args: &TrustArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             .line(&format!("{said}: {}", project.book.project().display()));
         return Ok(0);
     };
-    let question = project.question();
-    match args.yes {
-        true => ctx.printer.talk(&question),
-        false if ctx.printer.ask(&format!("{question}\ntrust it as it is?")) => {}
-        false => return Err(refusal(&project, &dir, ctx, None)),
+    if args.yes {
+        ctx.printer.talk(&project.question());
+    } else {
+        match project.ask(ctx) {
+            Some(true) => {}
+            Some(false) => return Err(declined(&dir, ctx)),
+            None => return Err(refusal(&project, &dir, ctx, None)),
+        }
     }
     let again = first.standing == Standing::Changed;
     project.trust()?;

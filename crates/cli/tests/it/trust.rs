@@ -273,6 +273,12 @@ fn on_a_terminal_it_is_asked_and_only_yes_is_yes() {
         pty.send(typed);
         let code = pty.wait(SOON).code();
         assert_eq!(code, Some(if trusted { 0 } else { 65 }), "{typed:?}");
+        let asked = pty.screen().matches("+ verify").count();
+        match typed.starts_with('\x04') {
+            // Nobody answered.
+            true => assert_eq!(asked, 2, "{}", pty.screen()),
+            false => assert_eq!(asked, 1, "{}", pty.screen()),
+        }
         assert_eq!(world.has("gate-ran"), trusted, "{typed:?}");
         if trusted {
             start(&world, "promise", &["--force"]).assert_code(0);
