@@ -102,7 +102,15 @@ impl Fleet {
         if std::mem::take(&mut self.unlisted) {
             self.list()?;
         }
-        for id in std::mem::take(&mut self.stale) {
+        let stale = std::mem::take(&mut self.stale);
+        // Whether the loops of tasks go on hangs on their task loop.
+        let of_stale = |handle: &LoopHandle| handle.parent().is_some_and(|id| stale.contains(id));
+        let open = self
+            .open
+            .keys()
+            .filter(|id| self.handles.get(*id).is_some_and(of_stale));
+        let open: Vec<String> = open.cloned().collect();
+        for id in stale.iter().cloned().chain(open) {
             if let Some(handle) = self.handles.get(&id) {
                 // Asked first: what is shown is then at least as new.
                 if !matches!(handle.life(), Ok(Life::Alive)) {
@@ -223,7 +231,7 @@ fn standing(
     };
     let over = matches!(state.phase, Phase::Finished { .. });
     let life = match before {
-        Life::Gone if !over => handle.life()?,
+        Life::Gone if !over => handle.life_of_work(handle.life()?, &state),
         life => life,
     };
     let standing = LoopBrief {

@@ -185,6 +185,18 @@ impl LoopHandle {
         })
     }
 
+    /// Whether work on it goes on: a process has it, or has its task loop, which begins its next attempt in a
+    /// moment.
+    pub fn life_of_work(&self, life: Life, state: &LoopState) -> Life {
+        let is_over = matches!(state.phase, Phase::Finished { .. });
+        let parent = self.parent().filter(|_| life == Life::Gone && !is_over);
+        let parent = parent.and_then(|parent| self.root.loop_dir(parent).ok());
+        match parent.map(|dir| holder_of_loop(&dir)) {
+            Some(Ok(Some(_))) => Life::Alive,
+            _ => life,
+        }
+    }
+
     /// Its state: a fold of the end of its journal.
     pub fn state(&self) -> Result<LoopState, ClientError> {
         match &self.file {
@@ -233,7 +245,7 @@ impl LoopHandle {
         };
         let over = matches!(state.phase, Phase::Finished { .. });
         let life = match before {
-            Life::Gone if !over => self.life()?,
+            Life::Gone if !over => self.life_of_work(self.life()?, &state),
             life => life,
         };
         let mut notices = match life {

@@ -13,8 +13,9 @@ use common::world;
 use descartes_agents::reader::Source;
 use descartes_client::logs::LogPosition;
 use descartes_client::{Brief, Fleet};
-use descartes_kernel::event::Event;
+use descartes_kernel::event::{Event, Verdict};
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_views::view::Life;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -51,6 +52,25 @@ fn loops_come_change_and_go_without_being_asked_again_and_again() {
     wait_for(&mut fleet, &["Interrupted", "Iteration limit reached"]);
     std::fs::remove_dir_all(world.root().loops().join("02")).unwrap();
     wait_for(&mut fleet, &["Iteration limit reached"]);
+}
+
+#[test]
+fn the_loop_of_a_task_is_not_interrupted_between_two_attempts() {
+    let world = world();
+    let parent = world.made_with("01", "all", "all.json", common::config());
+    let held = parent.lock();
+    let mut child = world.made_of("02", "all/a", "a.json", "01");
+    child.start();
+    let mut fleet = Fleet::new(world.loops());
+    wait_for(&mut fleet, &["Running", "Ready"]);
+    child.end(common::facts());
+    child.judge(Verdict::Worked);
+    wait_for(&mut fleet, &["Ready", "Ready"]);
+    assert_eq!(world.find("02").look().unwrap().life, Life::Alive);
+    // Nobody begins another attempt any more.
+    drop(held);
+    wait_for(&mut fleet, &["Interrupted", "Interrupted"]);
+    assert_eq!(world.find("02").look().unwrap().life, Life::Gone);
 }
 
 /// As for one loop that is followed: the closing is told before the lock is let go of.

@@ -64,6 +64,21 @@ impl World {
     }
 
     pub fn made_with(&self, id: &str, name: &str, file: &str, config: IterativeLoopConfig) -> Made {
+        self.made_as((id, name, file), config, Map::new())
+    }
+
+    /// The loop of a task of `parent`.
+    pub fn made_of(&self, id: &str, name: &str, file: &str, parent: &str) -> Made {
+        let extra = [("parent".to_owned(), parent.into())].into_iter().collect();
+        self.made_as((id, name, file), config(), extra)
+    }
+
+    fn made_as(
+        &self,
+        (id, name, file): (&str, &str, &str),
+        config: IterativeLoopConfig,
+        extra: Map<String, serde_json::Value>,
+    ) -> Made {
         let state_file = self.project().join(file);
         std::fs::create_dir_all(state_file.parent().unwrap()).unwrap();
         let meta = LoopMeta {
@@ -72,7 +87,7 @@ impl World {
             state_file: state_file.clone(),
             working_dir: self.project(),
             started_at: now(),
-            extra: Map::new(),
+            extra,
         };
         let dir = register(&self.root(), &meta).unwrap();
         let mut journal = Journal::create(&dir.journal()).unwrap();

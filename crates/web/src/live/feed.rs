@@ -13,7 +13,7 @@ use descartes_kernel::control::CommandId;
 use descartes_kernel::event::Event;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::transition::apply;
-use descartes_views::view::{Story, TaskLanes};
+use descartes_views::view::{Life, Story, TaskLanes};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::{debug, warn};
@@ -341,7 +341,7 @@ impl FollowedLoop {
         Some(LoopView {
             epoch: self.epoch,
             version: self.version,
-            title: parts::title(&self.state, self.follower.life()),
+            title: parts::title(&self.state, self.life()),
             has_tasks: self.state.tasks.is_some(),
             is_done: matches!(&self.state.phase, Phase::Finished { reason, .. } if reason.is_success()),
             limits: super::limits::limits(&self.state.config),
@@ -350,6 +350,10 @@ impl FollowedLoop {
             effects: self.effects.iter().copied().collect(),
             trouble: None,
         })
+    }
+
+    fn life(&self) -> Life {
+        self.handle.life_of_work(self.follower.life(), &self.state)
     }
 
     /// Makes the parts anew; true where one came out different.
@@ -361,7 +365,7 @@ impl FollowedLoop {
         let known = LoopFacts {
             meta: self.handle.meta(),
             state: &self.state,
-            life: self.follower.life(),
+            life: self.life(),
             story: &self.story,
             lanes: &self.lanes,
             last_at: self.last_at,

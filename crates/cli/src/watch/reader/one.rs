@@ -88,7 +88,7 @@ impl Followed {
 
 impl Followed {
     fn view(&self) -> LoopView {
-        let life = self.follower.life();
+        let life = self.handle.life_of_work(self.follower.life(), &self.state);
         LoopView {
             head: Head::of(&self.state, life),
             state: self.state.clone(),
