@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_agents::reader::Source;
-use descartes_kernel::event::{Record, StopBy};
+use descartes_kernel::event::{Event, Record, StopBy};
 use descartes_kernel::notice::Notice;
 use descartes_kernel::state::{LoopState, Pause, Phase, Spent};
 use descartes_kernel::tasks::TasksState;
@@ -258,6 +258,9 @@ impl<W: Write + Send> View for Live<W> {
         if self.bell == Bell::Rings && Notice::of(record).is_some() {
             self.write("\u{7}")?;
         }
+        if is_shown_below(&record.event) {
+            return Ok(());
+        }
         for talk in tell(record, state, &self.zone) {
             if talk.role == Role::Line {
                 self.last = Some(talk.text.clone());
@@ -302,6 +305,15 @@ impl<W: Write + Send> View for Live<W> {
     }
 }
 
+/// What the region says for as long as it holds: a line above it would say it twice.
+fn is_shown_below(event: &Event) -> bool {
+    match event {
+        Event::Paused => true,
+        Event::StopRequested { by } => matches!(by, StopBy::Interrupt | StopBy::InterruptAgain),
+        _ => false,
+    }
+}
+
 /// What stands where output was passed over.
 pub fn skip_words(iteration: u32, bytes: u64) -> String {
     format!(
@@ -326,7 +338,7 @@ fn stopping(state: &LoopState, interrupts: u32) -> Option<&'static str> {
 mod tests {
     use super::*;
     use descartes_kernel::config::IterativeLoopConfig;
-    use descartes_kernel::event::{Event, FORMAT, TreeFacts};
+    use descartes_kernel::event::{FORMAT, TreeFacts};
     use descartes_kernel::transition::{apply, begin};
 
     fn at(text: &str) -> Timestamp {
@@ -399,6 +411,48 @@ mod tests {
         assert!(rings(Bell::Rings, over()));
         assert!(!rings(Bell::Silent, over()));
         assert!(!rings(Bell::Rings, Event::Nudged { iterations: 5 }));
+    }
+
+    #[test]
+    fn a_stop_and_a_pause_are_told_once_while_they_hold() {
+        let mut state = started();
+        let mut live = Live::new(
+            Vec::new(),
+            Signal::new().unwrap(),
+            Paint::Plain,
+            true,
+            Bell::Silent,
+        );
+        let ready = Event::IterationInterrupted {
+            iteration: 1,
+            run: 1,
+            spent_ms: 0,
+            tokens: None,
+            cost: None,
+        };
+        let stop = Event::StopRequested {
+            by: StopBy::Interrupt,
+        };
+        let mut shown = String::new();
+        for (seq, event) in (2..).zip([stop, ready, Event::Paused]) {
+            let record = Record {
+                v: FORMAT,
+                seq,
+                at: state.started_at,
+                event,
+            };
+            apply(&mut state, &record).unwrap();
+            live.record(&record, &state).unwrap();
+            live.draw(&state, state.started_at).unwrap();
+            shown = String::from_utf8(std::mem::take(&mut live.out)).unwrap();
+            if seq == 2 {
+                assert_eq!(shown.matches("stopping").count(), 1, "{shown}");
+            }
+            // The next frame is drawn whole.
+            live.screen = Screen::default();
+            state.requests.stop = None;
+        }
+        assert_eq!(shown.matches("paused").count(), 1, "{shown}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn activity(state: &LoopState, since: Timestamp, now: Timestamp) -> Activity
             }
             None => (Tone::Normal, "finishing the iteration".to_owned(), None),
         },
-        Phase::Finished { .. } => (Tone::Normal, "finishing the iteration".to_owned(), None),
+        Phase::Finished { .. } => (Tone::Normal, "finishing".to_owned(), None),
         Phase::Ready { .. } if state.requests.pause == Pause::Held => {
             let text = "paused, continue with: descartes loop unpause";
             (Tone::Warn, text.to_owned(), None)
@@ -71,7 +71,11 @@ fn tasks(state: &LoopState) -> Option<(String, Option<Timestamp>)> {
     let names: Vec<String> = tasks.running.iter().map(|one| name(&one.task)).collect();
     let merging: Vec<&str> = tasks.being_merged().iter().map(|id| id.as_str()).collect();
     let text = match (names.as_slice(), merging.as_slice()) {
-        ([], []) => return None,
+        // Everything is done: what is left is ours.
+        ([], []) => {
+            let (done, total) = tasks.count();
+            return (total > 0 && done == total).then(|| ("finishing".to_owned(), None));
+        }
         ([], [task]) => format!("merging {task}"),
         ([], train) => format!(
             "merging {} tasks together: {}",
