@@ -38,6 +38,16 @@ impl Default for Size {
     }
 }
 
+/// A piece of a line of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Painted {
+    pub text: String,
+    /// One of the terminal's own colours; `None` for its usual one.
+    pub colour: Option<u8>,
+    pub dim: bool,
+    pub bold: bool,
+}
+
 /// A program that believes it is alone with a person at a terminal.
 #[derive(Debug)]
 pub struct Pty {
@@ -111,6 +121,41 @@ impl Pty {
     /// What a person would see now, without trailing blanks.
     pub fn screen(&self) -> String {
         self.seen().screen.screen().contents()
+    }
+
+    /// The lines of the screen in pieces of one look each, for pictures.
+    pub fn painted(&self) -> Vec<Vec<Painted>> {
+        let seen = self.seen();
+        let screen = seen.screen.screen();
+        let (rows, columns) = screen.size();
+        let (rows, columns) = (rows.get(), columns.get());
+        let line = |row| {
+            let mut pieces: Vec<Painted> = Vec::new();
+            for cell in (0..columns).filter_map(|column| screen.cell(row, column)) {
+                let colour = match cell.fgcolor() {
+                    vt100::Color::Idx(colour) => Some(colour),
+                    _ => None,
+                };
+                let look = (colour, cell.dim(), cell.bold());
+                let text = match cell.contents() {
+                    "" => " ",
+                    text => text,
+                };
+                match pieces.last_mut() {
+                    Some(last) if (last.colour, last.dim, last.bold) == look => {
+                        last.text.push_str(text);
+                    }
+                    _ => pieces.push(Painted {
+                        text: text.to_owned(),
+                        colour: look.0,
+                        dim: look.1,
+                        bold: look.2,
+                    }),
+                }
+            }
+            pieces
+        };
+        (0..rows).map(line).collect()
     }
 
     /// Every byte the program wrote so far.

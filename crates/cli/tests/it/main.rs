@@ -13,6 +13,7 @@ mod common;
 mod coordinator;
 mod dead_hosts;
 mod debug_log;
+mod demo_picture;
 mod detach;
 mod docs_commands;
 mod engine;
