@@ -206,6 +206,12 @@ pub fn parse_usd(text: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// Writes an amount of US dollars: `$2.50`, and `$0.0090` where cents would hide it.
+pub fn show_usd(usd: f64) -> String {
+    let digits = if usd > 0.0 && usd < 0.01 { 4 } else { 2 };
+    format!("${usd:.digits$}")
+}
+
 /// Reads a count with optional `k` or `M`: `200k`, `1.5M`, `100_000`.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     let fail = || bad(text, "a count", "for example 50000, 200k or 1.5M");
@@ -290,6 +296,8 @@ mod tests {
         assert_eq!(parse_count("200k").unwrap(), 200_000);
         assert!(parse_count("0").is_err());
         assert_eq!(parse_usd("$2.50").unwrap(), 2.5);
+        let shown = [0.0, 0.009, 0.01, 2.5].map(show_usd);
+        assert_eq!(shown, ["$0.00", "$0.0090", "$0.01", "$2.50"]);
         let error = parse_usd("-1").unwrap_err().to_string();
         assert!(error.contains("is not an amount of US dollars"), "{error}");
     }

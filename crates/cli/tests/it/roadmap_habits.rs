@@ -51,7 +51,39 @@ fn help_and_dry_run_tell_the_limits_that_hold_for_roadmaps() {
     dry.assert_code(0);
     let out = dry.stdout();
     assert!(out.contains("30 for a looping task, 1 plus its"), "{dry}");
-    assert!(out.contains("at most unlimited"), "{dry}");
+    for words in [
+        "iterations        no limit",
+        "permissions       what the agent's own settings allow",
+        "sandbox           off",
+        "lands on          the branch that is checked out",
+        "a, b: no gate, each attempt at most 30m",
+    ] {
+        assert!(out.contains(words), "{words}: {dry}");
+    }
+    let flags = [
+        "--timeout",
+        "5",
+        "--max-duration",
+        "7",
+        "--verify",
+        "true",
+        "--branch",
+    ];
+    let dry = roadmap(
+        &world,
+        WORKS,
+        &[&flags[..], &["--dry-run", "--permissions", "edit"]].concat(),
+    );
+    for words in [
+        "gate              true",
+        "permissions       edit: it may change files",
+        "each at most      5s",
+        "total at most     7s",
+        "a, b: each attempt at most 5s",
+        "lands on          a new branch, ",
+    ] {
+        assert!(dry.stdout().contains(words), "{words}: {dry}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
 
-use descartes_agents::agent::PromptMode;
+use descartes_agents::agent::{Permissions, PromptMode};
 use descartes_core::host::{self, HostSettings, OnExistingState};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_store::config::Source;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
-use descartes_text::units::{Secs, show_size};
+use descartes_text::units::{Secs, show_size, show_usd};
 
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -20,7 +20,7 @@ pub fn run(
     printer: &Printer,
 ) -> Result<(), CliError> {
     if start.config.tasks.is_some() {
-        return super::task_plan::run(&start.config, &start.dir, printer).map(drop);
+        return super::task_plan::run(&start.config, &start.dir, settings, printer).map(drop);
     }
     let prompt = first_prompt(start, printer)?;
     let delivery = start
@@ -106,14 +106,10 @@ fn plan(
         }
     }
     rows.push(("done when", done_when(config)));
-    rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));
+    rows.extend(gates(config));
+    rows.push(("permissions", permissions(config).to_owned()));
     rows.push(("sandbox", host::foreseen_level(config, settings)));
-    rows.push(("iterations", format!("at most {}", config.limit_label())));
-    let none = || "no limit".to_owned();
-    let time = |limit: Option<Secs>| limit.map_or_else(none, |Secs(limit)| words::seconds(limit));
-    rows.push(("each at most", time(config.iteration_timeout_secs)));
-    rows.push(("total at most", budgets(config)));
-    rows.push(("hung after", time(Some(config.idle_timeout_secs))));
+    rows.extend(limits(config));
     let size = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), show_size);
     rows.push(("log of each", size(config.max_log_bytes)));
     rows.push(("snapshots", size(config.max_snapshot_bytes)));
@@ -121,6 +117,35 @@ fn plan(
     rows.extend(fallback.map(|agent| ("fallback", agent.clone())));
     rows.extend(git(config));
     Ok(rows)
+}
+
+pub(super) fn gates(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
+    let row = |gate: &String| ("gate", gate.clone());
+    config.verify.iter().map(row).collect()
+}
+
+pub(super) fn permissions(config: &IterativeLoopConfig) -> &'static str {
+    match config.permissions {
+        Permissions::Agent => "what the agent's own settings allow",
+        Permissions::Edit => "edit: it may change files",
+        Permissions::All => "all: it may do anything that the sandbox allows",
+    }
+}
+
+/// How often, how long, for how much.
+pub(super) fn limits(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
+    let none = || "no limit".to_owned();
+    let time = |limit: Option<Secs>| limit.map_or_else(none, |Secs(limit)| words::seconds(limit));
+    let iterations = config.max_iterations;
+    vec![
+        (
+            "iterations",
+            iterations.map_or_else(none, |limit| format!("at most {limit}")),
+        ),
+        ("each at most", time(config.iteration_timeout_secs)),
+        ("total at most", budgets(config)),
+        ("hung after", time(Some(config.idle_timeout_secs))),
+    ]
 }
 
 fn done_when(config: &IterativeLoopConfig) -> String {
@@ -140,7 +165,7 @@ fn budgets(config: &IterativeLoopConfig) -> String {
         config
             .max_duration_secs
             .map(|Secs(limit)| words::seconds(limit)),
-        config.max_cost_usd.map(|limit| format!("${limit:.2}")),
+        config.max_cost_usd.map(show_usd),
         config.max_tokens.map(words::tokens),
     ]
     .into_iter()

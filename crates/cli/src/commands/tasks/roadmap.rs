@@ -117,7 +117,17 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         ctx.printer.warning(warning);
     }
     if args.show.dry_run {
-        return task_plan::run(&start.config, &start.dir, &ctx.printer);
+        let order = Order::new(
+            Job::Start {
+                config: Box::new(start.config.clone()),
+                name: start.name.clone(),
+                existing: args.place.existing(),
+            },
+            start.dir.clone(),
+            start.config.backend.environment.clone().into_values(),
+        );
+        let settings = order.host_settings(ctx)?;
+        return task_plan::run(&start.config, &start.dir, &settings, &ctx.printer);
     }
     within::refuse_start(args.place.nested, &state_file, ctx)?;
     let environment = start.config.backend.environment.clone().into_values();
