@@ -1,8 +1,8 @@
 //! Loops as programs read them: the command line's `--json` and the web's API print the same.
 
-use descartes_kernel::state::Kept;
+use descartes_kernel::state::{Kept, LoopState};
 use descartes_text::path_text::encode;
-use descartes_views::view::{Life, Status};
+use descartes_views::view::{Life, Status, lost};
 use serde_json::{Value, json};
 
 use crate::{Look, LoopHandle};
@@ -28,6 +28,7 @@ pub fn list_entry(found: &LoopHandle) -> Value {
             let mut more = serde_json::to_value(&status).unwrap_or_default();
             more["label"] = status.label().into();
             more["iteration"] = look.state.iterations.into();
+            more["lost"] = lost_of(&look.state, look.life).into();
             more["max_iterations"] = look.state.config.max_iterations.into();
             more["pid"] = found.pid().into();
             more
@@ -38,6 +39,11 @@ pub fn list_entry(found: &LoopHandle) -> Value {
         out.extend(more);
     }
     out
+}
+
+/// How many of its iterations died with their host.
+fn lost_of(state: &LoopState, life: Life) -> u32 {
+    lost(state, life).map_or(0, |of| of.lost)
 }
 
 /// How a loop stands: the state file's own fields, and what only the journal and the lock know.
@@ -64,6 +70,7 @@ pub fn status(found: &LoopHandle, look: &Look) -> Value {
         "state_file": encode(found.state_file()),
         "journal_seq": state.seq,
         "runs": state.runs,
+        "lost": lost_of(state, look.life),
         "pid": pid,
         "now": now,
         "pause": state.requests.pause,

@@ -3,7 +3,7 @@
 pub use descartes_agents::run::Budget;
 use serde::{Deserialize, Serialize};
 
-use descartes_text::units::plural;
+use descartes_text::units::{plural, show_usd};
 
 /// Exit codes that are no outcome of a loop but of the command line itself.
 pub mod exit {
@@ -178,7 +178,11 @@ impl IterativeExitReason {
                 used,
             } => match budget {
                 Budget::Duration => format!("time budget used up ({used:.0} s of {limit:.0} s)"),
-                Budget::Cost => format!("cost budget used up (${used:.2} of ${limit:.2})"),
+                Budget::Cost => format!(
+                    "cost budget used up ({} of {})",
+                    show_usd(*used),
+                    show_usd(*limit)
+                ),
                 Budget::Tokens => format!("token budget used up ({used:.0} of {limit:.0})"),
             },
             Self::Stalled {

@@ -135,6 +135,9 @@ pub struct Note {
     /// The command that brought it.
     pub id: CommandId,
     pub text: String,
+    /// The last iteration that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_to: Option<u32>,
 }
 
 /// Something that was changed while the loop ran: what, when, by whom.
@@ -176,6 +179,9 @@ pub struct LoopState {
     pub started_at: Timestamp,
     /// Iterations that are over.
     pub iterations: u32,
+    /// Of these, those that died with their host: they count against the limit, and nothing came of them.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub lost: u32,
     /// Runs that were started.
     pub runs: u64,
     #[serde(flatten)]
@@ -463,6 +469,18 @@ impl LoopState {
             && first == last
     }
 
+    /// Whether gates proved what it ended with. In a task loop: whether a gate ran for each of its tasks.
+    pub fn is_proven(&self) -> bool {
+        let has_gates = !self.config.verify.is_empty();
+        match (self.exit_reason(), &self.tasks) {
+            (reason, _) if !reason.is_success() => false,
+            (_, Some(tasks)) => has_gates || tasks.ungated.is_empty(),
+            (IterativeExitReason::GatesPassed, None) => true,
+            (IterativeExitReason::CompletionPromiseDetected, None) => has_gates,
+            _ => false,
+        }
+    }
+
     /// The iteration that a person's stop left to be judged by a resume.
     pub fn unjudged(&self) -> Option<&Unjudged> {
         match &self.phase {
@@ -477,6 +495,13 @@ impl LoopState {
             Phase::Ready { wait } => wait.as_ref(),
             _ => None,
         }
+    }
+
+    /// Notes of a loop that has ended which no prompt held.
+    pub fn undelivered_notes(&self) -> impl Iterator<Item = &Note> {
+        let is_over = matches!(self.phase, Phase::Finished { .. });
+        let notes = self.next_prompt.notes.iter();
+        notes.filter(move |note| is_over && note.given_to.is_none())
     }
 
     /// Why it ended, or `Running`.

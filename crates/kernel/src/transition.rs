@@ -142,6 +142,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         config: (**config).clone(),
         started_at: *started_at,
         iterations: *iterations,
+        lost: 0,
         runs: 0,
         phase,
         requests: UserRequests::default(),
@@ -376,6 +377,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         } => {
             let tasks = state.tasks.get_or_insert_default();
             tasks.reported_iterations.insert(task.clone(), *iterations);
+            match summary.gates.is_empty() {
+                true => tasks.ungated.insert(task.clone()),
+                false => tasks.ungated.remove(task),
+            };
             if let Some(offer) = tasks.offers.get(task) {
                 tasks.results.insert(task.clone(), offer.epoch);
             }
@@ -392,7 +397,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             task_spent(state, spent, *wall_ms);
         }
         Event::WorkLanded { landing } => {
-            state.tasks.get_or_insert_default().landing = Some(landing.clone());
+            state
+                .tasks
+                .get_or_insert_default()
+                .landed(landing, record.at);
         }
         Event::TreeProven { proof } => state.tasks.get_or_insert_default().prove(proof),
         Event::WorkBased { base } => state.tasks.get_or_insert_default().build_on(base),
@@ -528,6 +536,7 @@ fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
         Command::Say { text } => state.next_prompt.notes.push(Note {
             id,
             text: text.clone(),
+            given_to: None,
         }),
         _ => {}
     }

@@ -6,6 +6,7 @@ mod attempts;
 mod head;
 mod history;
 mod lanes;
+mod standing;
 mod status_block;
 mod story;
 mod tasks;
@@ -18,17 +19,19 @@ pub use self::attempts::{Evidence, TaskEnd, attempt_end, merge_end};
 pub use self::head::{Head, short_progress};
 pub use self::history::{Column, GateRow, History, HistoryRow};
 pub use self::lanes::TaskLanes;
+pub use self::standing::{Lost, lost, people_state};
 pub use self::status_block::{status_block, unjudged, untouched};
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::tasks::{
-    TaskRow, WaveRow, active_tasks, blocked_tasks, marked_tasks, queue_lengths, task_rows,
-    task_tone, unlanded, waves,
+    CommitRow, TaskRow, WaveRow, active_tasks, blocked_tasks, commits, marked_tasks, queue_lengths,
+    task_rows, task_tone, unlanded, waves,
 };
 use crate::tone::Tone;
 use descartes_kernel::event::Cost;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_text::display::one_line;
+use descartes_text::units::show_usd;
 
 /// Whether the loop's process is alive, as found by its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -122,29 +125,40 @@ impl Status {
     pub fn end_sentence(&self) -> Option<String> {
         match self {
             // An agent's words are a part of it.
-            Self::Ended { reason } => Some(one_line(&reason.sentence()))
-                .filter(|sentence| !sentence.eq_ignore_ascii_case(reason.label())),
+            Self::Ended { reason } => beside(reason.label(), &one_line(&reason.sentence())),
             _ => None,
         }
     }
 }
 
-/// Dollars for people: `$1.25`, `~$0.40` from a price table, `?` where nobody told.
+/// A sentence without the label that it begins with; `None` where that says it all.
+fn beside(label: &str, sentence: &str) -> Option<String> {
+    let head = sentence.get(..label.len());
+    let rest = match head.is_some_and(|head| head.eq_ignore_ascii_case(label)) {
+        true => sentence[label.len()..].trim_start_matches(':').trim_start(),
+        false => sentence,
+    };
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+/// What stands in a list for what nobody told, or what there was not.
+pub const UNKNOWN: &str = "–";
+
+/// Dollars for people: `$1.25`, `~$0.40` from a price table, `–` where nobody told.
 pub fn show_cost(cost: Option<Cost>) -> String {
     match cost {
-        None => "?".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(Cost { micros, estimated }) => {
             let mark = if estimated { "~" } else { "" };
-            let digits = if micros < 10_000 { 4 } else { 2 };
-            format!("{mark}${:.digits$}", micros as f64 / 1e6)
+            format!("{mark}{}", show_usd(micros as f64 / 1e6))
         }
     }
 }
 
-/// Tokens for people: `1.2k`, `3.4M`, `?`.
+/// Tokens for people: `1.2k`, `3.4M`, `–`.
 pub fn show_tokens(tokens: Option<u64>) -> String {
     match tokens {
-        None => "?".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(n) if n < 1000 => n.to_string(),
         Some(n) if n < 1_000_000 => format!("{:.1}k", n as f64 / 1e3),
         Some(n) => format!("{:.1}M", n as f64 / 1e6),

@@ -10,6 +10,7 @@ use descartes_text::units::{plural, show_duration};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::view::{show_cost, show_tokens};
 use descartes_text::display::one_line;
 
 /// Milliseconds as people read them.
@@ -59,17 +60,13 @@ pub fn gate_end(end: GateEnd) -> String {
 pub fn tokens(count: u64) -> String {
     match count {
         0..1_000 => plural(count, "token"),
-        1_000..1_000_000 => format!("{:.1}k tokens", count as f64 / 1e3),
-        _ => format!("{:.2}M tokens", count as f64 / 1e6),
+        _ => format!("{} tokens", show_tokens(Some(count))),
     }
 }
 
 /// What was spent, as far as it is known: tokens, dollars (`~` where estimated).
 pub fn spent(spent: &Spent) -> Vec<String> {
-    let dollars = spent.cost_micros.map(|micros| {
-        let about = if spent.estimated { "~" } else { "" };
-        format!("{about}${:.2}", micros as f64 / 1e6)
-    });
+    let dollars = spent.cost().map(|cost| show_cost(Some(cost)));
     spent
         .tokens
         .map(tokens)
@@ -139,7 +136,7 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(tokens(999), "999 tokens");
         assert_eq!(tokens(12_345), "12.3k tokens");
-        assert_eq!(tokens(1_234_567), "1.23M tokens");
+        assert_eq!(tokens(1_234_567), "1.2M tokens");
         let known = Spent {
             ms: 0,
             tokens: Some(10),
@@ -147,6 +144,15 @@ mod tests {
             estimated: true,
         };
         assert_eq!(spent(&known), ["10 tokens", "~$0.41"]);
+        let little = Spent {
+            cost_micros: Some(9_000),
+            ..Spent::default()
+        };
+        assert_eq!(spent(&little), ["$0.0090"], "the same digits as in a list");
+        assert_eq!(
+            (show_cost(None), show_tokens(None)),
+            ("–".into(), "–".into())
+        );
         assert!(spent(&Spent::default()).is_empty());
         assert_eq!(
             (plural(1, "file"), plural(0, "file")),

@@ -13,7 +13,7 @@ use descartes_kernel::state::{GateSummary, IterationSummary, LoopState, Spent};
 use descartes_kernel::tasks::{PlannedTask, TasksState};
 use descartes_kernel::transition::fold;
 use descartes_views::tone::Tone;
-use descartes_views::view::{Head, Life, Status, Story, active_tasks, waves};
+use descartes_views::view::{Head, Life, Status, Story, active_tasks, status_block, waves};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -79,6 +79,92 @@ fn a_limit_is_no_goal_and_none_has_no_bar() {
         ("iteration 1, no limit", None)
     );
     assert_eq!(head.status, Status::Interrupted);
+}
+
+#[test]
+fn every_state_has_its_word_for_people_and_is_told_once() {
+    use descartes_kernel::outcome::{Budget, IterativeExitReason as Reason, Unlanded};
+    let text = || "x".to_owned();
+    let blocked = |tasks: &[&str], unlanded| Reason::TasksBlocked {
+        tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
+        unlanded,
+    };
+    let unlanded = Unlanded {
+        branch: text(),
+        why: text(),
+        full_disk: false,
+    };
+    let table = [
+        (
+            Reason::CompletionPromiseDetected,
+            "Done, unproven",
+            "Completed (promise)",
+        ),
+        (
+            Reason::ProcessSuccess,
+            "Done, unproven",
+            "Completed (exit 0)",
+        ),
+        (Reason::GatesPassed, "Done", "Completed (gates green)"),
+        (
+            Reason::MaxIterationsReached,
+            "Stopped (iteration limit)",
+            "Iteration limit reached",
+        ),
+        (
+            Reason::BudgetExhausted {
+                budget: Budget::Cost,
+                limit: 0.002,
+                used: 0.009,
+            },
+            "Stopped (budget)",
+            "Budget used up (cost budget used up ($0.0090 of $0.0020))",
+        ),
+        (
+            Reason::Stalled {
+                iterations: 2,
+                evidence: text(),
+            },
+            "Stopped (no progress)",
+            "Stalled (2 iterations without progress (x))",
+        ),
+        (
+            Reason::AgentBlocked { message: text() },
+            "Stopped (blocked by the agent)",
+            "Blocked by the agent (x)",
+        ),
+        (
+            Reason::AgentFailed {
+                failures: 5,
+                last: text(),
+            },
+            "Stopped (agent failed)",
+            "Agent failed (the agent failed 5 times in a row: x)",
+        ),
+        (
+            blocked(&["1", "2"], None),
+            "Stopped (tasks blocked)",
+            "Tasks blocked (1, 2)",
+        ),
+        (
+            blocked(&[], Some(unlanded)),
+            "Stopped (work not landed)",
+            "Work not landed (finished work has not landed: x)",
+        ),
+        (Reason::Error { message: text() }, "Failed", "Error (x)"),
+        (Reason::UserCancelled, "Cancelled", "Cancelled"),
+    ];
+    for (reason, people, exit) in table {
+        let ended = state(&records(Some(2), vec![Event::LoopFinished { reason }]));
+        let block = status_block(&ended, Life::Gone, at(9));
+        let lines = format!("  State: {people}\n  Completed: Yes\n  Exit reason: {exit}\n");
+        assert!(block.contains(&lines), "{lines}{block}");
+    }
+    let running = state(&records(None, vec![started(1, Vec::new())]));
+    let block = |life| status_block(&running, life, at(9));
+    assert!(block(Life::Alive).contains("  State: Running\n  Completed: No\n"));
+    assert!(block(Life::Gone).contains("  State: Interrupted\n  Completed: No\n"));
+    assert!(block(Life::Gone).contains("  Iterations: 0 done, 1 lost\n"));
 }
 
 #[test]

@@ -288,7 +288,7 @@ fn deliver(found: LoopHandle, command: &Command) -> Result<Outcome, RequestFailu
             let (answer, words) = match recorded.records.is_empty() {
                 true => ("unchanged", "the loop had already ended".to_owned()),
                 false => {
-                    let words = answers::recorded(command);
+                    let words = answers::recorded(command, &recorded.state);
                     ("recorded", format!("{words}; the loop is not running"))
                 }
             };

@@ -8,7 +8,7 @@ use descartes_kernel::event::{
 use descartes_kernel::progress::FILES_CHANGED;
 use descartes_kernel::state::LoopState;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
-use descartes_views::view::unlanded;
+use descartes_views::view::{Life, lost, unlanded};
 use jiff::tz::TimeZone;
 
 use super::status_message::{StatusMessage, bad, good, normal, warn};
@@ -26,7 +26,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         Event::GateFinished { facts, .. } => return gate(facts, &state.config),
         Event::IterationFinished { .. } => finished(&record.event, &state.config),
         Event::IterationInterrupted { iteration, .. } => warn(format!(
-            "iteration {iteration} was interrupted: its number is not used again"
+            "iteration {iteration} was lost with its host: it counts against the limit, and its number is not used again"
         )),
         Event::RunDiscarded { limit, .. } => {
             let words = one_line(&limit.words);
@@ -255,11 +255,13 @@ fn stop(by: StopBy) -> &'static str {
 pub fn opening(state: &LoopState) -> String {
     let config = &state.config;
     let mut parts = vec![format!("loop {}", state.name)];
-    if state.iterations > 0 {
-        parts.push(format!(
+    match lost(state, Life::Alive) {
+        Some(lost) => parts.push(lost.before()),
+        None if state.iterations > 0 => parts.push(format!(
             "{} done before",
             plural(state.iterations.into(), "iteration")
-        ));
+        )),
+        None => {}
     }
     parts.push(words::command(config));
     match config.verify.len() {
@@ -268,6 +270,9 @@ pub fn opening(state: &LoopState) -> String {
         many => parts.push(format!("{many} gates")),
     }
     parts.push(format!("sandbox {}", config.sandbox.short()));
+    if let Some(Secs(limit)) = config.iteration_timeout_secs {
+        parts.push(format!("timeout {}", words::seconds(limit)));
+    }
     if let Some(Secs(limit)) = config.max_duration_secs {
         parts.push(format!("at most {}", words::seconds(limit)));
     }

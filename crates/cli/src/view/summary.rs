@@ -4,11 +4,13 @@ use descartes_core::host::HostEnd;
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::state::{Change, LoopState};
+use descartes_kernel::state::{Change, LoopState, Note};
 use descartes_kernel::step::flags_past_limits;
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
-use descartes_views::view::{GateRow, blocked_tasks, marked_tasks, unjudged, untouched};
+use descartes_views::view::{
+    GateRow, Life, blocked_tasks, lost, marked_tasks, unjudged, untouched,
+};
 
 use super::width::one_line;
 use super::words;
@@ -63,13 +65,16 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
     rows.extend(tasks(state));
     rows.extend(untouched(state).map(|words| ("note", words.to_owned())));
     rows.extend(unjudged(state).map(|words| ("not judged", words)));
-    rows.push(("iterations", format!("{}{limit}", end.iterations)));
+    let gone =
+        lost(state, Life::Alive).map_or_else(String::new, |of| format!(", {} lost", of.lost));
+    rows.push(("iterations", format!("{}{limit}{gone}", end.iterations)));
     rows.push(("time", words::millis(state.spent.ms)));
     let cost = words::spent(&state.spent);
     if !cost.is_empty() {
         rows.push(("cost", cost.join(", ")));
     }
     rows.extend(changes(state));
+    rows.extend(undelivered(state));
     rows.extend(end.trouble.clone().map(|words| ("warning", words)));
     rows.extend(
         next.iter()
@@ -173,6 +178,22 @@ fn changes(state: &LoopState) -> Vec<(&'static str, String)> {
         ("changed", one_line(&format!("{}, {at}", change.describe())))
     };
     state.changes.iter().map(row).collect()
+}
+
+/// Notes that came too late for any prompt.
+fn undelivered(state: &LoopState) -> Vec<(&'static str, String)> {
+    let is_done = state.exit_reason().is_success();
+    let when = match is_done {
+        true => "the loop was done before the next prompt",
+        false => "the next resume gives it to the agent",
+    };
+    let row = |note: &Note| {
+        (
+            "not told",
+            one_line(&format!("your note \"{}\": {when}", note.text)),
+        )
+    };
+    state.undelivered_notes().map(row).collect()
 }
 
 /// What to type next.

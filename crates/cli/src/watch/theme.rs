@@ -1,6 +1,7 @@
 //! Colours and marks, as far as the terminal has them. Everything is understandable without:
 //! marks differ in shape, and what is chosen is reversed.
 
+use descartes_views::view::UNKNOWN;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::style::Tone;
@@ -41,6 +42,8 @@ pub struct Marks {
     pub wall: &'static str,
     pub floor: &'static str,
     pub branch: &'static str,
+    /// What nobody told, or what there was not.
+    pub unknown: &'static str,
     /// Columns of a plot, from low to high.
     pub heights: &'static [&'static str],
 }
@@ -60,6 +63,7 @@ const UTF8: Marks = Marks {
     wall: "│",
     floor: "─",
     branch: "└ ",
+    unknown: UNKNOWN,
     heights: &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
 };
 
@@ -78,6 +82,7 @@ const ASCII: Marks = Marks {
     wall: "|",
     floor: "-",
     branch: "` ",
+    unknown: "-",
     heights: &["_", "#"],
 };
 

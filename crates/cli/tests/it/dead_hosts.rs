@@ -65,6 +65,35 @@ fn kill_host_and_guard(world: &World, host: &mut Child) {
     host.wait().unwrap();
 }
 
+#[test]
+fn an_iteration_that_died_with_its_host_is_told_as_lost_everywhere() {
+    let world = World::in_memory();
+    let script = "sh [ -e pid ] && exit 0; echo $$ > pid; exec sleep 1000";
+    let mut host = spawn(&world, script, &["-m", "2", "--name", "auth"]);
+    pid_in(&world, "pid");
+    kill_host_and_guard(&world, &mut host);
+    let verb = |words: &[&str]| descartes(&world, &[&["loop"], words].concat());
+    let tells = |what: &str, words: &str| {
+        let run = verb(&[what]);
+        assert!(run.stdout().contains(words), "{words}: {run}");
+    };
+    tells("status", "  Iterations: 0 done, 1 lost\n");
+    tells("list", "0/2, 1 lost");
+    let resumed = verb(&["resume"]);
+    resumed.assert_code(2);
+    let told = resumed.stdout();
+    assert!(told.contains("0 iterations done before, 1 lost"), "{told}");
+    assert!(told.contains("2 of at most 2, 1 lost"), "{told}");
+    tells("status", "  Iterations: 1 done, 1 lost\n");
+    tells("list", "1/2, 1 lost");
+    let json = verb(&["status", "--json"]).stdout();
+    assert!(
+        json.contains("\"lost\":1") || json.contains("\"lost\": 1"),
+        "{json}"
+    );
+    world.assert_no_survivors();
+}
+
 /// With the mark and, as `env -i` leaves it, without.
 #[test]
 fn a_start_over_a_dead_loop_ends_its_agent_first() {

@@ -127,6 +127,25 @@ fn a_note_that_nobody_has_had_outlives_the_end_of_its_loop() {
 }
 
 #[test]
+fn an_ending_tells_of_a_note_that_came_too_late() {
+    let world = World::in_memory();
+    let agent = agent(&world, "*) await go; echo '<promise>COMPLETE</promise>';;");
+    let words = ["loop", "start", "--prompt", "go", "--command", &agent];
+    let mut command = world.descartes(words);
+    let quiet = command.stdin(Stdio::null()).stderr(Stdio::null());
+    let host = quiet.stdout(Stdio::piped()).spawn().unwrap();
+    at_run(&world, 1);
+    descartes(&world, &["loop", "say", "use jiff"]).assert_code(0);
+    leave(&world, "go");
+    let ended = host.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stdout).unwrap();
+    let words = "not told    your note \"use jiff\": the loop was done before the next prompt";
+    assert!(told.contains(words), "{told}");
+    let page = descartes(&world, &["report", "--output", "-"]).stdout();
+    assert!(page.contains("not delivered"), "{page}");
+}
+
+#[test]
 fn the_nudge_of_a_stall_is_delivered_to_an_iteration_that_counts() {
     let world = World::in_memory();
     let agent = agent(&world, &format!("3) {LIMITED};;\n*) ;;"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use descartes_testkit::{World, eventually};
 
 use crate::common::{claude_result, descartes, loop_dir, prints, start};
+use crate::task_common::{repository, roadmap};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -122,6 +123,41 @@ fn each_iteration_tells_how_many_lines_it_changed_where_git_knows() {
     let plain = World::in_memory();
     start(&plain, "append seen x", &["-m", "1"]).assert_code(2);
     assert_eq!(lines(&report(&plain)), ["–"]);
+}
+
+#[test]
+fn a_roadmap_tells_the_commit_of_the_branch_and_the_gates_of_its_tasks() {
+    let tasks = "- [ ] **a**: First\n  - check: test -e a.txt\n- [ ] **b**: Second\n  - check: test -e b.txt\n  - depends: a\n";
+    let world = repository("ROADMAP.md", format!("# Roadmap: R\n\n## Tasks\n{tasks}"));
+    roadmap(&world, "write ${DESCARTES_TASK_ID}.txt x", &[]).assert_code(0);
+    let page = report(&world);
+    let commits = world.git(["log", "--format=%H %s", "-4"]);
+    let mut commits: Vec<&str> = commits.lines().collect();
+    let head = commits[0].split(' ').next().unwrap();
+    assert!(commits[0].contains("mark task"), "{commits:?}");
+    assert!(
+        page.contains(&format!("Your branch is at <code>{head}</code>")),
+        "{page}"
+    );
+    // In the order of the branch.
+    commits.reverse();
+    let mut from = page.find("Commits").unwrap();
+    for commit in commits {
+        let at = page[from..].find(&commit[..12]);
+        from += at.unwrap_or_else(|| panic!("{commit}: {page}"));
+    }
+    for words in [
+        "gate of a task",
+        "test -e a.txt",
+        "test -e b.txt",
+        "All gates passed",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("only the agent"), "{page}");
+    let status = descartes(&world, &["loop", "status"]).stdout();
+    assert!(status.contains("  State: Done\n"), "{status}");
+    assert_eq!(status.matches("  Marks: ").count(), 2, "{status}");
 }
 
 #[test]

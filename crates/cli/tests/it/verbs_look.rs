@@ -42,8 +42,9 @@ fn the_status_block_is_the_documented_one() {
         lines[4].starts_with("  Started: 20") && lines[4].ends_with('Z'),
         "{block}"
     );
-    assert_eq!(lines[5], "  Completed: Yes");
-    assert_eq!(lines[6], "  Exit reason: Iteration limit reached");
+    assert_eq!(lines[5], "  State: Stopped (iteration limit)");
+    assert_eq!(lines[6], "  Completed: Yes");
+    assert_eq!(lines[7], "  Exit reason: Iteration limit reached");
     let config = lines.iter().position(|line| *line == "Config:").unwrap();
     assert_eq!(lines[config - 1], "");
     assert!(lines[config + 1].starts_with("  Command: env "), "{block}");
@@ -191,7 +192,7 @@ fn history_has_a_row_for_each_iteration() {
     assert_eq!(rows[0][..5], ["#", "DURATION", "EXIT", "PROMISE", "RESULT"]);
     assert_eq!(
         (rows[1][0], rows[1][2], rows[1][3], rows[1][4], rows[1][6]),
-        ("1", "0", "-", "worked", "1"),
+        ("1", "0", "–", "worked", "1"),
         "{table}"
     );
     assert!(
@@ -208,7 +209,7 @@ fn history_has_a_row_for_each_iteration() {
         ("claimed", "done", "green"),
         "{table}"
     );
-    assert!(table.contains(" ? "), "unknown tokens are no zero: {table}");
+    assert!(table.contains(" – "), "unknown tokens are no zero: {table}");
     let last = verb(&world, &["history", "-n", "1"]).stdout();
     assert_eq!(last.lines().count(), 2, "{last}");
     let json = json_lines(&verb(&world, &["history", "--json"]).stdout());

@@ -465,6 +465,73 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
 }
 
 #[test]
+fn a_cancelled_loop_is_not_paused_and_hears_no_note() {
+    let world = World::in_memory();
+    background(&world, PATIENT, &[]);
+    at_iteration(&world, 1);
+    verb(&world, &["cancel", "--now"]).assert_code(0);
+    let refused = verb(&world, &["pause"]);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("the loop was cancelled"),
+        "{refused}"
+    );
+    assert!(
+        refused.stderr().contains("descartes loop resume"),
+        "{refused}"
+    );
+    says(
+        &world,
+        &["say", "mind the gap"],
+        "nobody hears it now: the loop was cancelled",
+    );
+    let status = verb(&world, &["status"]);
+    assert!(
+        status
+            .stdout()
+            .contains("  State: Cancelled\n  Completed: Yes\n"),
+        "{status}"
+    );
+    world.assert_no_survivors();
+}
+
+#[test]
+fn a_limit_that_is_reached_already_says_that_the_loop_ends_and_that_no_note_arrives() {
+    let world = World::in_memory();
+    world.write("go-1", "");
+    background(&world, PATIENT, &["-m", "9"]);
+    at_iteration(&world, 2);
+    says(&world, &["set", "-m", "5"], "changed: max_iterations\n");
+    says(
+        &world,
+        &["say", "mind the gap"],
+        "accepted: iteration 3 gets the note",
+    );
+    says(
+        &world,
+        &["set", "-m", "1"],
+        "changed: max_iterations; the loop ends after this iteration (2), and nobody gets the note that waits",
+    );
+    says(
+        &world,
+        &["say", "and the step"],
+        "iteration 2 is the last: nobody gets the note unless the limit is raised (descartes loop set --max-iterations 3)",
+    );
+    world.write("go-2", "");
+    eventually("the end", SOON, || status(&world)["completed"] == true);
+    verb(&world, &["status"]).assert_code(0);
+    let page = descartes(&world, &["report", "--output", "-"]).stdout();
+    assert_eq!(
+        page.matches("not delivered: the loop ended before the next prompt")
+            .count(),
+        2,
+        "{page}"
+    );
+    assert!(!page.contains("waiting for the next prompt"), "{page}");
+    world.assert_no_survivors();
+}
+
+#[test]
 fn a_done_loop_takes_no_more_orders() {
     let world = World::in_memory();
     start(&world, "promise", &[]).assert_code(0);

@@ -323,7 +323,10 @@ fn a_page_tells_how_a_loop_stands_and_what_each_iteration_did() {
     ] {
         assert!(page.contains(words), "{words}\n{page}");
     }
+    let first = served.get(&format!("/loops/{id}/iterations/1")).body;
+    assert!(first.contains("rel=\"next\""), "{first}");
     let iteration = served.get(&format!("/loops/{id}/iterations/2")).body;
+    assert!(!iteration.contains("rel=\"next\""), "{iteration}");
     for words in [
         "Iteration 2",
         "claimed",

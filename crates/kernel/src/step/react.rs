@@ -440,6 +440,13 @@ pub fn end_run(state: &LoopState, input: &Input) -> Option<EndRun> {
 /// Why a command is not taken, if it is not.
 pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
     match command {
+        // A resume would stand still at once.
+        Command::Pause if state.exit_reason() == IterativeExitReason::UserCancelled => {
+            Some(ConfigError {
+                message: "the loop was cancelled: there is nothing to pause".to_owned(),
+                hint: "to go on with it: descartes loop resume".to_owned(),
+            })
+        }
         Command::Say { text } if text.trim().is_empty() => Some(ConfigError {
             message: "the note is empty".to_owned(),
             hint: "write something, for example: descartes loop say \"use the new parser\""

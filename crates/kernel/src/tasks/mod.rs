@@ -38,8 +38,9 @@ pub use ref_name::{Case, ref_name};
 pub use ref_owner::{ChosenName, RefOwner, TakenName, TreesOf, choose_name, name_number};
 pub use shared_setting::changed_setting;
 pub use state::{
-    BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedBlock, PlannedTask,
-    ProvenAt, ProvenStep, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
+    BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkCommit, MarkedEntry, PlannedBlock,
+    PlannedTask, ProvenAt, ProvenStep, ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit,
+    WorkBase,
 };
 pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};
 pub use undo_landing::{FileNow, LandingFile, UndoLanding};

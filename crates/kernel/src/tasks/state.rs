@@ -141,6 +141,15 @@ pub struct WaveCommit {
     pub tasks_completed: Vec<TaskId>,
 }
 
+/// A commit that marks tasks as done in their file, and changes nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkCommit {
+    pub commit_hash: String,
+    pub timestamp: Timestamp,
+    /// How many commits of waves are below it.
+    pub waves_below: usize,
+}
+
 /// A blocked task, as the state file tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedEntry {
@@ -195,6 +204,14 @@ pub enum ByHand {
 }
 
 impl Landing {
+    /// The commit that the user's branch was brought to, done marks included; none where work waits.
+    pub fn head(&self) -> Option<&str> {
+        match self {
+            Self::Landed { commit, statuses } => Some(statuses.as_ref().unwrap_or(commit)),
+            Self::Ready { .. } => None,
+        }
+    }
+
     /// What a person types to bring in work that waits; none where it has landed.
     pub fn command(&self) -> Option<String> {
         match self {
@@ -314,6 +331,12 @@ pub struct TasksState {
     pub train: Vec<TaskId>,
     /// Commits of waves.
     pub wave_commits: Vec<WaveCommit>,
+    /// Commits that mark tasks as done in their file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mark_commits: Vec<MarkCommit>,
+    /// Tasks whose last run met no gate: the agent's word is all there is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub ungated: BTreeSet<TaskId>,
     /// Tasks that could not be done.
     pub blocked: Vec<BlockedEntry>,
     /// Tasks that somebody else marked or removed while the loop ran: none of them is proven.
@@ -693,6 +716,25 @@ impl TasksState {
                 tasks_completed: tasks,
             });
         }
+    }
+
+    /// Takes where finished work is.
+    pub fn landed(&mut self, landing: &Landing, at: Timestamp) {
+        if let Landing::Landed {
+            statuses: Some(commit),
+            ..
+        } = landing
+        {
+            // The wave under way is told after it has landed.
+            let waves_below = self.wave_commits.len() + usize::from(self.committing.is_some());
+            self.mark_commits.retain(|old| old.commit_hash != *commit);
+            self.mark_commits.push(MarkCommit {
+                commit_hash: commit.clone(),
+                timestamp: at,
+                waves_below,
+            });
+        }
+        self.landing = Some(landing.clone());
     }
 
     /// Takes where the work goes, and what it is built on.

@@ -35,6 +35,11 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
         ));
     }
     state.runs = *run;
+    for note in &mut state.next_prompt.notes {
+        if notes.contains(&note.id) {
+            note.given_to = Some(*iteration);
+        }
+    }
     if state.progress.first_tree.is_none() {
         state.progress.first_tree.clone_from(&before.tree);
     }
@@ -370,6 +375,7 @@ pub(super) fn iteration_interrupted(
     };
     state.phase = Phase::READY;
     state.iterations = *iteration;
+    state.lost += 1;
     state.spent.ms += spent_ms;
     spend(&mut state.spent, tokens.as_ref(), cost.as_ref());
     state.verdict = Some(Verdict::Stopped);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Life, show_cost, show_tokens};
+use super::{Life, UNKNOWN, show_cost, show_tokens};
 use crate::tone::{Cell, Tone};
 use crate::words;
 use descartes_kernel::event::{
@@ -155,9 +155,13 @@ impl HistoryRow {
             (Column::Number, Some(task)) => format!("{task}.{}", self.iteration),
             (Column::Iteration | Column::Number, _) => self.iteration.to_string(),
             (Column::Duration, _) => self.duration(life, now),
-            (Column::Exit, _) => self.exit.map_or("-".to_owned(), |code| code.to_string()),
+            (Column::Exit, _) => self
+                .exit
+                .map_or(UNKNOWN.to_owned(), |code| code.to_string()),
             (Column::Promise, _) => self.promise().to_owned(),
-            (Column::Files, _) => self.files.map_or("?".to_owned(), |files| files.to_string()),
+            (Column::Files, _) => self
+                .files
+                .map_or(UNKNOWN.to_owned(), |files| files.to_string()),
             (Column::Tokens, _) => show_tokens(self.tokens),
             (Column::Cost, _) => show_cost(self.cost),
             (Column::Result, _) => return self.result(life),
@@ -176,7 +180,7 @@ impl HistoryRow {
             (0, Life::Alive) if self.under_way => {
                 words::seconds(words::between(self.started_at, now))
             }
-            (0, Life::Gone) if self.under_way => "-".to_owned(),
+            (0, Life::Gone) if self.under_way => UNKNOWN.to_owned(),
             (ms, _) => words::millis(ms),
         }
     }
@@ -185,7 +189,7 @@ impl HistoryRow {
         match (self.claimed, &self.near_miss) {
             (true, _) => "claimed",
             (false, Some(_)) => "near",
-            (false, None) => "-",
+            (false, None) => UNKNOWN,
         }
     }
 
@@ -224,7 +228,7 @@ impl HistoryRow {
     fn gates(&self) -> Cell {
         let failed = self.gates.iter().position(GateRow::failed);
         match (failed, self.gates.len()) {
-            (None, 0) => Cell::new(Tone::Dim, "-"),
+            (None, 0) => Cell::new(Tone::Dim, UNKNOWN),
             (None, _) if !self.gates.iter().all(GateRow::passed) => {
                 Cell::new(Tone::Warn, "cancelled")
             }

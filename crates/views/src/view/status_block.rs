@@ -5,7 +5,8 @@ use std::fmt::Display;
 use jiff::Timestamp;
 
 use super::{
-    Life, Status, active_tasks, blocked_tasks, marked_tasks, show_cost, show_tokens, unlanded,
+    CommitRow, Life, Status, active_tasks, blocked_tasks, commits, lost, marked_tasks,
+    people_state, show_cost, show_tokens, unlanded,
 };
 use crate::words;
 use descartes_kernel::state::{LoopState, Pause};
@@ -45,8 +46,12 @@ pub fn status_block(state: &LoopState, life: Life, now: Timestamp) -> String {
     block.add("State file", file.map_or(String::new(), |f| f.to_string()));
     block.add("Iteration", state.iterations);
     block.add("Started", whole_seconds(state.started_at));
+    block.add("State", people_state(state, life));
     block.add("Completed", completed);
     block.add("Exit reason", exit);
+    if let Some(counts) = lost(state, life) {
+        block.add("Iterations", counts.describe());
+    }
     live_lines(&mut block, state, &status, now);
     block.line("\nConfig:");
     block.add("Command", config.command_line());
@@ -83,11 +88,10 @@ fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
     for task in active_tasks(tasks, now) {
         block.add("Task", format!("{} ({})", task.name(), task.note));
     }
-    for commit in &tasks.wave_commits {
-        let hash = commit.commit_hash.as_deref().unwrap_or("nothing to commit");
-        let hash = hash.get(..12).unwrap_or(hash);
-        let ids = commit.tasks_completed.join(", ");
-        block.add(format!("Wave {}", commit.wave), format!("{hash} ({ids})"));
+    for CommitRow { wave, hash, what } in commits(tasks) {
+        let hash = hash.as_deref().unwrap_or("nothing to commit");
+        let label = wave.map_or("Marks".to_owned(), |wave| format!("Wave {wave}"));
+        block.add(label, format!("{hash} ({what})"));
     }
     for task in blocked_tasks(tasks) {
         let attempts = plural(u64::from(task.attempts), "attempt");

@@ -13,7 +13,7 @@ use crate::words;
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record, WaitEnd};
 use descartes_kernel::sandbox::Denial;
-use descartes_kernel::state::{LoopState, Wait};
+use descartes_kernel::state::{LoopState, Phase, Wait};
 use descartes_kernel::steering::Sender;
 use descartes_text::units::plural;
 
@@ -38,6 +38,8 @@ pub struct NoteRow {
     pub text: String,
     /// The iteration that was told, once one was; 0 for a task loop, which tells its tasks.
     pub given_to: Option<u32>,
+    /// Whether the loop ended before anybody was told.
+    pub missed: bool,
 }
 
 impl From<&Wait> for WaitRow {
@@ -77,6 +79,10 @@ impl NoteRow {
     /// What it says, and who was told.
     pub fn cell(&self) -> Cell {
         let (tone, given) = match self.given_to {
+            None if self.missed => (
+                Tone::Warn,
+                "not delivered: the loop ended before the next prompt".to_owned(),
+            ),
             None => (Tone::Warn, "waiting for the next prompt".to_owned()),
             Some(0) => (Tone::Normal, "given to the tasks".to_owned()),
             Some(iteration) => (Tone::Normal, format!("given to iteration {iteration}")),
@@ -101,6 +107,7 @@ pub struct Story {
     waits: VecDeque<WaitRow>,
     notes: VecDeque<NoteRow>,
     remarks: VecDeque<Remark>,
+    is_over: bool,
 }
 
 impl Story {
@@ -129,7 +136,8 @@ impl Story {
                 id: note.id,
                 at: None,
                 text: note.text.clone(),
-                given_to: given(note.id),
+                given_to: given(note.id).or(note.given_to),
+                missed: matches!(state.phase, Phase::Finished { .. }),
             })
             .collect();
         for note in notes.into_iter().rev() {
@@ -169,6 +177,7 @@ impl Story {
                     at: Some(record.at),
                     text: text.clone(),
                     given_to: None,
+                    missed: self.is_over,
                 };
                 add(&mut self.notes, note, self.keep);
             }
@@ -178,6 +187,8 @@ impl Story {
                 let given = self.notes.iter_mut().filter(|row| notes.contains(&row.id));
                 given.for_each(|row| row.given_to = Some(*iteration));
             }
+            Event::LoopFinished { .. } => self.take_end(true),
+            Event::LoopReopened => self.take_end(false),
             Event::CommandEffective { id } => {
                 let told = |row: &&mut NoteRow| row.id == *id && row.given_to.is_none();
                 if let Some(note) = self.notes.iter_mut().find(told) {
@@ -190,6 +201,26 @@ impl Story {
             let at = record.at;
             add(&mut self.remarks, Remark { at, text }, self.keep);
         }
+    }
+
+    fn take_end(&mut self, is_over: bool) {
+        self.is_over = is_over;
+        for note in &mut self.notes {
+            note.missed = is_over;
+        }
+    }
+
+    /// The gates that tasks brought along: those that were run and are none of the loop's own.
+    pub fn task_gates(&self, own: &[String]) -> Vec<&str> {
+        let rows = self.rows.iter().filter(|row| row.task.is_some());
+        let mut found = Vec::new();
+        for gate in rows.flat_map(|row| &row.gates) {
+            let command = gate.command.as_str();
+            if !own.contains(&gate.command) && !found.contains(&command) {
+                found.push(command);
+            }
+        }
+        found
     }
 
     /// Iterations that are over (and runs that met a limit).

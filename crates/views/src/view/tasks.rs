@@ -196,6 +196,41 @@ pub fn marked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
     tasks.marked.iter().map(row).collect()
 }
 
+/// One commit of a task loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitRow {
+    /// Its wave, from 1; none for one that only marks tasks as done in their file.
+    pub wave: Option<u32>,
+    /// The beginning of its hash; none where there was nothing to commit.
+    pub hash: Option<String>,
+    /// The tasks that are done in it, or what else it is.
+    pub what: String,
+}
+
+/// The commits of waves, and those that mark tasks as done on top of them, in the order of the branch.
+pub fn commits(tasks: &TasksState) -> Vec<CommitRow> {
+    let short = |hash: &str| hash.get(..12).unwrap_or(hash).to_owned();
+    let mut rows: Vec<(usize, CommitRow)> = Vec::new();
+    rows.extend(tasks.wave_commits.iter().enumerate().map(|(at, commit)| {
+        let row = CommitRow {
+            wave: Some(commit.wave),
+            hash: commit.commit_hash.as_deref().map(short),
+            what: commit.tasks_completed.join(", "),
+        };
+        (at + 1, row)
+    }));
+    rows.extend(tasks.mark_commits.iter().map(|commit| {
+        let row = CommitRow {
+            wave: None,
+            hash: Some(short(&commit.commit_hash)),
+            what: "marks tasks done in their file".to_owned(),
+        };
+        (commit.waves_below, row)
+    }));
+    rows.sort_by_key(|(at, _)| *at);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
 /// Finished work that could not land: where it waits, why, and how to land it.
 pub fn unlanded(tasks: &TasksState) -> Option<String> {
     let landing = tasks.landing.as_ref()?;

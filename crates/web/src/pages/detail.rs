@@ -10,7 +10,7 @@ use descartes_client::logs::LogPosition;
 use descartes_client::{From, LoopHandle, Loops};
 use descartes_kernel::event::Progress;
 use descartes_text::units::{plural, show_size};
-use descartes_views::view::{Column, HistoryRow, Life};
+use descartes_views::view::{Column, HistoryRow, Life, UNKNOWN};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -47,17 +47,20 @@ pub async fn iteration(
         let found = find(&loops, id)?;
         let trees = found.trees(Some(number))?;
         let life = found.life()?;
+        let state = found.state()?;
+        let last = state.run().map_or(state.iterations, |run| run.iteration);
         let title = format!("{}, iteration {number}", found.name());
         Ok(page(
             &title,
             access,
-            iteration_page(&found, &trees.row, life),
+            iteration_page(&found, &trees.row, life, last),
         ))
     });
     page_or_failure(made.await, access)
 }
 
-fn iteration_page(found: &LoopHandle, row: &HistoryRow, life: Life) -> Markup {
+/// `last` is the newest iteration that there is.
+fn iteration_page(found: &LoopHandle, row: &HistoryRow, life: Life, last: u32) -> Markup {
     let (now, here) = (Timestamp::now(), format!("/loops/{}", found.id()));
     let cell = |column| row.cell(column, life, now);
     let claim = match (row.claimed, &row.near_miss) {
@@ -87,7 +90,7 @@ fn iteration_page(found: &LoopHandle, row: &HistoryRow, life: Life) -> Markup {
                 a href={ (here) "/output/" (number) } { "output" } " · "
                 a href={ (here) "/diff/" (number) } { "diff" }
                 @if number > 1 { " · " a rel="prev" href={ (here) "/iterations/" (number - 1) } { "iteration " (number - 1) } }
-                " · " a rel="next" href={ (here) "/iterations/" (number + 1) } { "iteration " (number + 1) }
+                @if number < last { " · " a rel="next" href={ (here) "/iterations/" (number + 1) } { "iteration " (number + 1) } }
             }
             (facts(rows))
             (section("What went wrong", row.error.as_deref().map(block)))
@@ -99,7 +102,7 @@ fn iteration_page(found: &LoopHandle, row: &HistoryRow, life: Life) -> Markup {
 
 fn evidence(row: &HistoryRow) -> String {
     match &row.progress {
-        None => "?".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(Progress::None) => "nothing moved".to_owned(),
         Some(Progress::Moved(what)) => line(&what.join(", ")),
         Some(Progress::Unknown(why)) => line(&format!("unknown: {why}")),

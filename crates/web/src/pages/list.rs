@@ -10,6 +10,7 @@ use descartes_client::{Brief, LoopBrief};
 use descartes_text::units::plural;
 use descartes_views::tone::{Cell, Tone};
 use descartes_views::view::{Status, short_progress, show_cost, show_tokens};
+use descartes_views::words;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -134,7 +135,7 @@ fn row((brief, children): &(&Brief, Vec<&Brief>), now: Timestamp) -> Markup {
                 a href={ "/loops/" (brief.id) } { (line(&brief.name)) }
                 // For screens that are too narrow for columns.
                 div.less.dim {
-                    @if let Some(spent) = spent { (show_tokens(spent.tokens)) " tokens · " (show_cost(spent.cost())) " · " }
+                    @for part in spent.iter().flat_map(words::spent) { (part) " · " }
                     (since(brief.started_at, now)) " · " (folder(brief))
                 }
                 @if !children.is_empty() {

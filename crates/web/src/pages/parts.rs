@@ -2,7 +2,7 @@
 //! again when it differs.
 
 use descartes_kernel::state::{LoopState, Pause, Phase};
-use descartes_text::units::plural;
+use descartes_text::units::{plural, show_usd};
 use descartes_views::picture::{
     Clock, Frame, GraphTask, Picture, Span, Timeline, gantt, graph, svg, timeline,
 };
@@ -99,7 +99,7 @@ fn head_facts(known: &LoopFacts<'_>, head: &Head) -> Vec<(&'static str, Markup)>
     let of = |limit: Option<String>| {
         limit.map_or_else(String::new, |limit| format!(" of at most {limit}"))
     };
-    let dollars = config.max_cost_usd.map(|usd| format!("${usd:.2}"));
+    let dollars = config.max_cost_usd.map(show_usd);
     let time = config
         .max_duration_secs
         .map(|limit| words::seconds(limit.0));
@@ -148,7 +148,7 @@ fn gates(known: &LoopFacts<'_>) -> Markup {
             }
             @for gate in &row.gates { (gate_run(gate)) }
         },
-        None if known.state.config.verify.is_empty() => html! {
+        None if known.state.config.verify.is_empty() && known.state.tasks.is_none() => html! {
             p.dim { "none is set: the agent's own word is all there is" }
         },
         None => html! {

@@ -3,7 +3,7 @@
 use descartes_kernel::tasks::{Landing, TasksState};
 use descartes_views::tone::{Cell, Tone};
 use descartes_views::view::{
-    TaskRow, active_tasks, blocked_tasks, marked_tasks, task_rows, unlanded, waves,
+    TaskRow, active_tasks, blocked_tasks, commits, marked_tasks, task_rows, unlanded, waves,
 };
 use maud::{Markup, html};
 
@@ -70,25 +70,23 @@ fn wave_list(tasks: &TasksState) -> Option<Markup> {
 
 fn landed(tasks: &TasksState) -> Option<Markup> {
     let waiting = unlanded(tasks);
-    let at = match &tasks.landing {
-        Some(Landing::Landed { commit, .. }) => Some(commit),
-        _ => None,
-    };
-    (!tasks.wave_commits.is_empty() || waiting.is_some() || at.is_some()).then(|| {
+    let at = tasks.landing.as_ref().and_then(Landing::head);
+    let commits = commits(tasks);
+    (!commits.is_empty() || waiting.is_some() || at.is_some()).then(|| {
         html! {
             @if let Some(waiting) = &waiting {
                 p { (pill(&Cell::new(Tone::Warn, "not landed"))) " " (line(waiting)) }
             }
             @if let Some(commit) = at { p { "your branch is at " (code(commit)) } }
             ul.events {
-                @for commit in &tasks.wave_commits {
+                @for commit in &commits {
                     li {
-                        "wave " (commit.wave) ": "
-                        @match &commit.commit_hash {
-                            Some(hash) => (code(hash.get(..12).unwrap_or(hash))),
+                        @if let Some(wave) = commit.wave { "wave " (wave) ": " }
+                        @match &commit.hash {
+                            Some(hash) => (code(hash)),
                             None => "nothing to commit",
                         }
-                        " " (line(&commit.tasks_completed.join(", ")))
+                        " " (line(&commit.what))
                     }
                 }
             }

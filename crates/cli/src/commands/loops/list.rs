@@ -2,7 +2,7 @@
 
 use descartes_client::{Children, LoopHandle, Scope, json};
 use descartes_text::units::show_duration;
-use descartes_views::view::{Status, short_progress};
+use descartes_views::view::{Status, UNKNOWN, lost, short_progress};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -63,18 +63,22 @@ fn row(found: &LoopHandle, args: ListArgs, now: Timestamp) -> Vec<Cell> {
         Ok(look) => {
             let state = &look.state;
             let tasks = state.tasks.as_ref().map(|tasks| tasks.count());
-            let iterations = look.recorded.unwrap_or(state.iterations);
+            let iterations = look
+                .recorded
+                .unwrap_or(state.iterations - state.lost.min(state.iterations));
             let (done, unit) = short_progress(iterations, state.config.max_iterations, tasks);
             let status = Status::of(state, look.life);
             let status = match look.recorded {
                 Some(_) => Cell::new(Tone::Bad, "Journal incomplete"),
                 None => Cell::new(status.tone(), status.label()),
             };
-            (status, done + unit)
+            let lost =
+                lost(state, look.life).map_or_else(String::new, |of| format!(", {} lost", of.lost));
+            (status, done + unit + &lost)
         }
         Err(error) => {
             let text = cut_end(&format!("unreadable: {error}"), 40);
-            (Cell::new(Tone::Bad, text), "?".to_owned())
+            (Cell::new(Tone::Bad, text), UNKNOWN.to_owned())
         }
     };
     let mut row = vec![

@@ -151,7 +151,7 @@ fn deliver(
                 }
                 _ => format!(
                     "{}; the loop is not running, it takes effect with `{resume}`",
-                    answers::recorded(command)
+                    answers::recorded(command, &recorded.state)
                 ),
             };
             ("recorded", text)

@@ -3,7 +3,7 @@
 use descartes_core::worktree::Lines;
 use descartes_kernel::event::Progress;
 use descartes_views::picture::Clock;
-use descartes_views::view::{Column, GateRow, HistoryRow, NoteRow};
+use descartes_views::view::{Column, GateRow, HistoryRow, NoteRow, UNKNOWN};
 use maud::{Markup, Render, html};
 
 use super::gather::Gathered;
@@ -154,7 +154,7 @@ fn size(lines: Option<Lines>) -> String {
 
 fn evidence(row: &HistoryRow) -> String {
     match &row.progress {
-        None => "?".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(Progress::None) => "nothing moved".to_owned(),
         Some(Progress::Moved(what)) => text(&what.join(", ")),
         Some(Progress::Unknown(why)) => text(&format!("unknown: {why}")),

@@ -1,9 +1,9 @@
 //! The page as a whole.
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::tasks::Landing;
-use descartes_text::units::plural;
+use descartes_text::units::{plural, show_usd};
 use descartes_views::picture::{Clock, style_sheet};
 use descartes_views::view::{
     GateRow, Head, HistoryRow, Status, WaitRow, show_cost, show_tokens, untouched,
@@ -59,7 +59,7 @@ fn body(gathered: &Gathered, clock: &Clock) -> Markup {
         @if let Some(state) = state {
             (section("What to do next", &next(gathered, state)))
             (section("Status and evidence", &evidence(gathered, state)))
-            (section("What was asked", &asked(state)))
+            (section("What was asked", &asked(gathered, state)))
         }
         (pictures::pictures(gathered, clock))
         @if let Some(tasks) = state.and_then(|state| state.tasks.as_deref()) { (tasks::tasks(tasks)) }
@@ -127,9 +127,10 @@ fn troubles(gathered: &Gathered) -> Markup {
     }
 }
 
-fn asked(state: &LoopState) -> Markup {
+fn asked(gathered: &Gathered, state: &LoopState) -> Markup {
     let config = &state.config;
     let mut rows = settings(config);
+    rows.extend(gates(gathered, state));
     rows.push(("sandbox", text(&state.sandbox_label()).render()));
     let denied = state.denied.iter();
     rows.extend(denied.map(|denied| ("denied", text(&denied.describe()).render())));
@@ -137,6 +138,26 @@ fn asked(state: &LoopState) -> Markup {
         @if !config.prompt.trim().is_empty() { (block(&config.prompt, "the prompt")) }
         div.wide { (facts(&rows)) } "\n"
     }
+}
+
+/// Gates of tasks that are named; of others it is told how many there are.
+const TASK_GATES: usize = 12;
+
+/// The gates of the loop, and those that its tasks brought.
+fn gates(gathered: &Gathered, state: &LoopState) -> Vec<(&'static str, Markup)> {
+    let verify = &state.config.verify;
+    let mut rows: Vec<_> = verify.iter().map(|gate| ("gate", code(gate))).collect();
+    let of_tasks = gathered.story.task_gates(verify);
+    let named = of_tasks.iter().take(TASK_GATES);
+    rows.extend(named.map(|gate| ("gate of a task", code(gate))));
+    if of_tasks.len() > TASK_GATES {
+        let more = format!("and {} more", of_tasks.len() - TASK_GATES);
+        rows.push(("", more.render()));
+    }
+    if rows.is_empty() {
+        rows.push(("gates", "none: only the agent's word".render()));
+    }
+    rows
 }
 
 fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
@@ -155,10 +176,6 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
     rows.extend(fallback.map(|agent| ("fallback", code(agent))));
     let promise = config.completion_promise.as_deref();
     rows.push(("promise", promise.map_or("none".render(), code)));
-    rows.extend(config.verify.iter().map(|gate| ("gate", code(gate))));
-    if config.verify.is_empty() {
-        rows.push(("gates", "none: only the agent's word".render()));
-    }
     let limit = match config.max_iterations {
         Some(limit) => plural(u64::from(limit), "iteration"),
         None => "unlimited iterations".to_owned(),
@@ -169,10 +186,7 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
             "time budget",
             config.max_duration_secs.map(|limit| limit.to_string()),
         ),
-        (
-            "cost budget",
-            config.max_cost_usd.map(|limit| format!("${limit:.2}")),
-        ),
+        ("cost budget", config.max_cost_usd.map(show_usd)),
         (
             "token budget",
             config.max_tokens.map(|limit| limit.to_string()),
@@ -190,6 +204,7 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
 fn evidence(gathered: &Gathered, state: &LoopState) -> Markup {
     let mut rows = gathered.story.rows().iter().chain(gathered.story.current());
     let judged = rows.rfind(|row| !row.gates.is_empty());
+    let is_over = matches!(state.phase, Phase::Finished { .. });
     html! {
         @if let Some((_, claim)) = &state.completion { p { "The agent claimed: " (code(claim)) } "\n" }
         @match judged {
@@ -197,7 +212,7 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> Markup {
                 p { (judgement(row)) } "\n"
                 @for gate in &row.gates { (iterations::gate_run(gate)) }
             }
-            None if state.config.verify.is_empty() => {
+            None if state.config.verify.is_empty() && (state.tasks.is_none() || is_over) => {
                 p.muted {
                     "No gate was set, so nothing was proven: the claim is the agent's own. "
                     code { "--verify CMD" } " would prove it."

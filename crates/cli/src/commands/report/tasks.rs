@@ -1,8 +1,9 @@
 //! What a page tells of a task loop: waves, tasks, blocked ones with reasons, commits.
 
-use descartes_kernel::tasks::{Landing, TasksState, WaveCommit};
+use descartes_kernel::tasks::{Landing, TasksState};
 use descartes_views::view::{
-    TaskRow, WaveRow, blocked_tasks, marked_tasks, task_rows, unlanded, waves,
+    CommitRow, TaskRow, WaveRow, blocked_tasks, commits as all_commits, marked_tasks, task_rows,
+    unlanded, waves,
 };
 use maud::{Markup, Render, html};
 
@@ -77,25 +78,22 @@ fn task_table(tasks: &TasksState) -> Markup {
 }
 
 fn commits(tasks: &TasksState) -> Markup {
-    let row = |commit: &WaveCommit| {
-        let hash = match &commit.commit_hash {
-            Some(hash) => code(hash.get(..12).unwrap_or(hash)),
+    let row = |commit: CommitRow| {
+        let hash = match &commit.hash {
+            Some(hash) => code(hash),
             None => "nothing to commit".render(),
         };
         vec![
-            Td::number(commit.wave),
+            commit.wave.map_or(Td::text(""), Td::number),
             Td::markup(hash),
-            Td::text(&commit.tasks_completed.join(", ")),
+            Td::text(&commit.what),
         ]
     };
-    let rows = tasks.wave_commits.iter().map(row);
-    let landed = match &tasks.landing {
-        Some(Landing::Landed { commit, .. }) => Some(commit),
-        _ => None,
-    };
+    let rows = all_commits(tasks).into_iter().map(row);
+    let head = tasks.landing.as_ref().and_then(Landing::head);
     html! {
         (table(&["wave", "commit", "tasks"], rows))
-        @if let Some(commit) = landed { p { "Your branch is at " (code(commit)) "." } "\n" }
+        @if let Some(commit) = head { p { "Your branch is at " (code(commit)) "." } "\n" }
         @if let Some(work) = unlanded(tasks) {
             p { (pill(&Cell::new(Tone::Warn, "not landed"))) " " (text(&work)) } "\n"
         }

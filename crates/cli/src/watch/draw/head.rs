@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use descartes_views::view::{Status, show_cost, show_tokens};
+use descartes_views::view::Status;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
@@ -97,10 +97,13 @@ fn progress(view: &LoopView, context: &Context, columns: usize) -> Line<'static>
 fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
     let head = &view.head;
     let theme = &context.theme;
-    let (tokens, cost) = (show_tokens(head.spent.tokens), show_cost(head.spent.cost()));
     let elapsed = words::seconds(head.elapsed(context.now));
-    let used = format!("{tokens} tokens · {cost}");
-    let mut text = format!("{elapsed} · {used}");
+    // What nobody told takes no room.
+    let used: String = words::spent(&head.spent)
+        .iter()
+        .map(|part| format!(" · {part}"))
+        .collect();
+    let mut text = format!("{elapsed}{used}");
     if let Some(wait) = head.waits(context.now) {
         return Line::from(vec![
             toned(theme, Tone::Warn, flat(&wait, columns)),
@@ -110,7 +113,7 @@ fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
     match &head.status {
         Status::Interrupted => text.push_str(" · continue: descartes loop resume"),
         Status::Ended { reason } => text.push_str(&format!(" · {}", reason.sentence())),
-        _ => text = format!("started {elapsed} ago · {used}"),
+        _ => text = format!("started {elapsed} ago{used}"),
     }
     Line::from(flat(&text, columns))
 }

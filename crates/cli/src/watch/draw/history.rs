@@ -1,7 +1,7 @@
 //! The history: a row an iteration, and the whole of the one that is chosen.
 
 use descartes_kernel::event::EndedBy;
-use descartes_views::view::{Column, HistoryRow, Life};
+use descartes_views::view::{Column, HistoryRow, Life, UNKNOWN};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -22,7 +22,7 @@ const COLUMNS: [(Column, &str, usize); 8] = [
     (Column::Gates, "gates", 5),
     (Column::Files, "files", 5),
     (Column::Tokens, "tokens", 6),
-    (Column::Cost, "cost", 6),
+    (Column::Cost, "cost", 8),
 ];
 
 /// The columns, the first as wide as the largest number needs.
@@ -136,11 +136,15 @@ fn line(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Line<'s
     for (column, _, to) in columns_of(app) {
         let cell = match column {
             Column::Promise if row.claimed => theme.marks.done.to_owned().into(),
-            Column::Promise => "-".to_owned().into(),
+            Column::Promise => theme.marks.unknown.to_owned().into(),
             Column::Gates => gates(row, theme),
             column => row.cell(column, life(app), context.now),
         };
-        spans.push(toned(theme, cell.tone, pad_left(&cell.text, to)));
+        let text = match cell.text.as_str() {
+            UNKNOWN => theme.marks.unknown,
+            text => text,
+        };
+        spans.push(toned(theme, cell.tone, pad_left(text, to)));
         spans.push(Span::from(" "));
         used += to + 1;
     }
@@ -165,7 +169,7 @@ fn gates(row: &HistoryRow, theme: &Theme) -> Cell {
         return Cell::new(Tone::Warn, marks);
     }
     match (all, red) {
-        (0, _) => Cell::new(Tone::Normal, "-"),
+        (0, _) => Cell::new(Tone::Normal, theme.marks.unknown),
         (6.., _) => Cell::new(
             if red > 0 { Tone::Bad } else { Tone::Good },
             format!("{green}/{all}"),

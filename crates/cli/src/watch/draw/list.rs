@@ -69,7 +69,7 @@ fn line(entry: &Entry, context: &Context, columns: usize) -> Line<'static> {
     };
     let mut right = match &entry.brief.standing {
         Ok(brief) => short_progress(brief.iterations, brief.limit, brief.tasks).0,
-        Err(_) => "?".to_owned(),
+        Err(_) => theme.marks.unknown.to_owned(),
     };
     if entry.hidden > 0 {
         right = format!("+{} {right}", entry.hidden);

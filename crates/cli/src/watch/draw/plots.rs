@@ -56,7 +56,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
     for (title, area, value, show) in plots {
         let values: Vec<Option<f64>> = rows.iter().map(|row| row.and_then(value)).collect();
         let of = rows.get((selected - first) as usize).copied().flatten();
-        let now = of.and_then(value).map_or_else(|| "?".to_owned(), show);
+        let now = of
+            .and_then(value)
+            .map_or_else(|| theme.marks.unknown.to_owned(), show);
         let number = of.map_or(0, |row| row.iteration);
         let head = format!("{title}  (iteration {number}: {now})");
         let mut lines = vec![context.line(Tone::Strong, head)];
