@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use descartes_agents::agent::{Profile, Profiles};
 use descartes_kernel::gate_files::script_names;
 use descartes_kernel::sandbox::{
-    AgentPlaces, ExtraLock, FoundPath, GitPlaces, RunPurpose, SandboxConfig, SandboxError,
-    SandboxFacts, SandboxLevel, SandboxPlan, home_path, named_hosts, plan,
+    AgentPlaces, CACHE_HOME, ExtraLock, FoundPath, GitPlaces, HomeFolders, OWN_CACHES, RunPurpose,
+    SandboxConfig, SandboxError, SandboxFacts, SandboxLevel, SandboxPlan, apart_caches, home_path,
+    named_hosts, plan, wanted_caches,
 };
 
 mod git;
@@ -95,6 +96,12 @@ impl SandboxProject {
     ) -> Result<SandboxPlan, SandboxError> {
         let look = |path: &Path| look(path);
         let home = around.home.as_deref().map(real);
+        let folders = home
+            .clone()
+            .map(|home| home_folders(home, &variable_path(around)));
+        let own_caches = folders
+            .as_ref()
+            .and_then(|folders| make_caches(folders, around));
         let variable = |name: &str| around.variable(name);
         let places = |profile: &Profile| {
             AgentPlaces::of(&profile.name, &profile.sandbox, home.as_deref(), &variable)
@@ -134,11 +141,48 @@ impl SandboxProject {
             gate_scripts: script_names(run.gates).into_iter().collect(),
             other_agents: others.collect(),
             agent,
-            home: home.clone(),
+            home: folders,
+            own_caches,
             look: &look,
         };
         plan(&facts, run.config, run.level, run.purpose)
     }
+}
+
+/// An absolute path that a variable names.
+fn variable_path(around: &Surroundings) -> impl Fn(&str) -> Option<PathBuf> {
+    |name| {
+        let path = around.variable(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    }
+}
+
+fn home_folders(home: PathBuf, variable: &dyn Fn(&str) -> Option<PathBuf>) -> HomeFolders {
+    let xdg = |name: &str| variable(&format!("XDG_{name}_HOME"));
+    HomeFolders {
+        home,
+        config: xdg("CONFIG"),
+        data: xdg("DATA"),
+        state: xdg("STATE"),
+        cache: xdg("CACHE"),
+    }
+}
+
+/// Makes what is missing of the caches and of those that sandboxes have in their place; gives the folder of the
+/// latter. Where it cannot be made, the sandbox does without.
+fn make_caches(folders: &HomeFolders, around: &Surroundings) -> Option<PathBuf> {
+    // Of a user without a home it is `/`.
+    folders.home.parent()?;
+    let path = around.path().unwrap_or_default();
+    let has = |tool: &str| std::env::split_paths(path).any(|folder| folder.join(tool).is_file());
+    for place in wanted_caches(&has) {
+        let _ = std::fs::create_dir_all(folders.place(place));
+    }
+    let own = folders.place(CACHE_HOME).join(OWN_CACHES);
+    for place in apart_caches().filter(|place| folders.place(place).is_dir()) {
+        let _ = std::fs::create_dir_all(own.join(place));
+    }
+    Some(real(&own))
 }
 
 /// Hosts of providers that the agent's own settings name. Agents cannot write those.

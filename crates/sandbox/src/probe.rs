@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-use descartes_kernel::sandbox::ProbeOrder;
+use descartes_kernel::sandbox::{ProbeOrder, stand_in};
 
 /// Probes that may try one folder at the same time.
 const MOST_PROBES: u32 = 1000;
@@ -63,7 +63,7 @@ fn is_seen(path: &Path) -> Option<String> {
             let mut entries = entries.flatten();
             entries.any(|entry| entry.path().is_file() && std::fs::File::open(entry.path()).is_ok())
         }),
-        false => std::fs::read(path).is_ok_and(|bytes| !bytes.is_empty()),
+        false => std::fs::read(path).is_ok_and(|bytes| bytes != stand_in(path).1.as_bytes()),
     };
     seen.then(|| format!("{} is not hidden", path.display()))
 }

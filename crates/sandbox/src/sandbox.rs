@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use descartes_kernel::sandbox::{
     Confinement, GroupOrder, HeldLimits, Make, Mechanism, Network, OuterOrder, ProbeOrder,
-    SandboxLevel, SandboxPlan, bwrap_args,
+    STAND_INS, SandboxLevel, SandboxPlan, bwrap_args,
 };
 use thiserror::Error;
 use tracing::debug;
@@ -35,8 +35,8 @@ pub struct Sandbox {
     weaker: Option<String>,
     /// This binary.
     program: PathBuf,
-    /// A file without content.
-    empty: PathBuf,
+    /// The folder with what is shown in place of files that are hidden.
+    stand_ins: PathBuf,
     /// Limits on processes and memory, for `strict`.
     limits: HeldLimits,
 }
@@ -59,7 +59,7 @@ impl Sandbox {
             mechanism: Mechanism::Bwrap,
             weaker: None,
             program: program.to_owned(),
-            empty: empty_file(state_root)?,
+            stand_ins: stand_ins(state_root)?,
             limits: HeldLimits::default(),
         };
         for plan in plans {
@@ -170,7 +170,7 @@ impl Sandbox {
         let mut words = stage("outer");
         words.push(serde_json::to_string(&outer).unwrap_or_default().into());
         words.push(bwrap.path.clone().into());
-        words.extend(bwrap_args(plan, &self.empty));
+        words.extend(bwrap_args(plan, &self.stand_ins));
         words.push("--".into());
         words.extend(inner);
         Ok(words)
@@ -244,18 +244,19 @@ fn broken_promise(why: &str) -> Unavailable {
     }
 }
 
-/// Shown in place of files that are hidden.
-fn empty_file(state_root: &Path) -> Result<PathBuf, Unavailable> {
+/// Makes what is shown in place of files that are hidden.
+fn stand_ins(state_root: &Path) -> Result<PathBuf, Unavailable> {
     let folder = state_root.join("sandbox");
-    let file = folder.join("empty");
-    let made = std::fs::create_dir_all(&folder).and_then(|()| match file.metadata() {
-        Ok(found) if found.is_file() && found.len() == 0 => Ok(()),
-        _ => std::fs::write(&file, ""),
-    });
-    match made {
-        Ok(()) => Ok(file),
-        Err(error) => Err(cannot_make(&file, &error)),
+    let made = std::fs::create_dir_all(&folder);
+    made.map_err(|error| cannot_make(&folder, &error))?;
+    for (name, text) in STAND_INS {
+        let file = folder.join(name);
+        if std::fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
+            continue;
+        }
+        std::fs::write(&file, text).map_err(|error| cannot_make(&file, &error))?;
     }
+    Ok(folder)
 }
 
 fn cannot_make(path: &Path, error: &io::Error) -> Unavailable {

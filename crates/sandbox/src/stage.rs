@@ -182,10 +182,13 @@ fn inner(order: &OsString, program: &[OsString]) -> i32 {
 
 /// Takes rights from this process, in an order in which each step is still allowed.
 fn confine(confinement: &Confinement) -> io::Result<Vec<EnvironmentChange>> {
-    let changes = match confinement.proxy {
+    let mut changes = match confinement.proxy {
         true => network::hand_out_listener()?,
         false => Vec::new(),
     };
+    if let Some(caches) = confinement.cache_home.as_deref().and_then(Path::to_str) {
+        changes.push(("XDG_CACHE_HOME".to_owned(), Some(caches.to_owned())));
+    }
     if let Some(most) = confinement.limits.processes {
         // One that is lower already stays.
         let _ = setrlimit(Resource::RLIMIT_NPROC, most, most);

@@ -69,6 +69,7 @@ mod sandbox;
 mod sandbox_asked;
 mod sandbox_default;
 mod sandbox_escapes;
+mod sandbox_home;
 mod sandbox_hooks;
 mod sandbox_kills;
 mod sandbox_limits;

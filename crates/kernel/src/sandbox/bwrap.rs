@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::plan::{Access, Network, PathRule, SandboxPlan};
+use super::secrets::stand_in;
 
-/// The arguments before `--`. `empty` is a file without content, shown in place of files that are
+/// The arguments before `--`. `stand_ins` is the folder with what is shown in place of files that are
 /// hidden: programs read it as nothing instead of failing.
-pub fn bwrap_args(plan: &SandboxPlan, empty: &Path) -> Vec<OsString> {
+pub fn bwrap_args(plan: &SandboxPlan, stand_ins: &Path) -> Vec<OsString> {
     let mut args = Words::default();
     args.words(&[
         "--unshare-user",
@@ -28,7 +29,7 @@ pub fn bwrap_args(plan: &SandboxPlan, empty: &Path) -> Vec<OsString> {
     // Else a root inside can set `core_pattern`, which the kernel starts outside.
     args.bind("--ro-bind", Path::new("/proc/sys"), Path::new("/proc/sys"));
     for rule in &plan.rules {
-        args.rule(rule, empty);
+        args.rule(rule, stand_ins);
     }
     args.path("--chdir", &plan.work_dir);
     args.0
@@ -59,13 +60,15 @@ impl Words {
         self.path("--tmpfs", path);
     }
 
-    fn rule(&mut self, rule: &PathRule, empty: &Path) {
+    fn rule(&mut self, rule: &PathRule, stand_ins: &Path) {
         let path = rule.path.as_path();
         let source = rule.source.as_deref().unwrap_or(path);
         match (rule.access, rule.is_folder) {
             (Access::ReadOnly, _) => self.bind("--ro-bind", source, path),
             (Access::Writable | Access::Pinned, _) => self.bind("--bind", source, path),
-            (Access::Hidden, false) => self.bind("--ro-bind", empty, path),
+            (Access::Hidden, false) => {
+                self.bind("--ro-bind", &stand_ins.join(stand_in(path).0), path);
+            }
             // Nobody may write there, by its mode: `bwrap` reads the whole table of mounts again for each one
             // that it makes read-only.
             (Access::Hidden, true) => self.empty_folder(path, "0555"),
@@ -91,7 +94,7 @@ mod tests {
     }
 
     fn text(plan: &SandboxPlan) -> String {
-        let args = bwrap_args(plan, Path::new("/state/empty"));
+        let args = bwrap_args(plan, Path::new("/state"));
         let args: Vec<String> = args
             .iter()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -117,6 +120,7 @@ mod tests {
             work_dir: "/h/p".into(),
             make: Vec::new(),
             in_private: Vec::new(),
+            cache_home: None,
         };
         let args = text(&plan);
         assert!(args.starts_with("--unshare-user --unshare-pid"), "{args}");

@@ -21,6 +21,10 @@ pub struct Confinement {
     /// What it may read below those.
     #[serde(default, with = "descartes_text::path_text::many")]
     pub read: Vec<PathBuf>,
+    /// The folder of caches, where the view does not show it in place of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "descartes_text::path_text::maybe")]
+    pub cache_home: Option<PathBuf>,
     /// Whether a proxy outside is to be handed a socket.
     #[serde(default)]
     pub proxy: bool,
@@ -44,7 +48,8 @@ impl Confinement {
     /// capabilities cannot use one, and owns files of `/proc` that Landlock has to keep shut.
     pub fn of(plan: &SandboxPlan, mechanism: Mechanism, is_root: bool) -> Self {
         let writable = plan.rules.iter().filter(|rule| rule.access.takes_writes());
-        let mut write: Vec<PathBuf> = writable.map(|rule| rule.path.clone()).collect();
+        let writable = writable.map(|rule| rule.place(mechanism).to_owned());
+        let mut write: Vec<PathBuf> = writable.collect();
         let (mut hidden, mut read) = (Vec::new(), Vec::new());
         if mechanism == Mechanism::Landlock {
             let hidden_in_view = plan.paths(Access::Hidden).map(PathBuf::from);
@@ -72,6 +77,10 @@ impl Confinement {
             write,
             hidden,
             read,
+            cache_home: match mechanism {
+                Mechanism::Bwrap => None,
+                Mechanism::Landlock => plan.cache_home.clone(),
+            },
             proxy: matches!(plan.network, Network::Hosts(_)),
             namespaces: mechanism == Mechanism::Bwrap && !is_root,
             limits,
@@ -129,7 +138,7 @@ impl ProbeOrder {
             Mechanism::Landlock => Vec::new(),
         };
         Self {
-            write: write.map(|rule| rule.path.clone()).collect(),
+            write: write.map(|rule| rule.place(mechanism).to_owned()).collect(),
             locked,
             hidden: plan
                 .paths(Access::Hidden)
@@ -156,6 +165,7 @@ mod tests {
             make: Vec::new(),
             silent: Vec::new(),
             in_private: Vec::new(),
+            cache_home: None,
         };
         let table = [
             (Mechanism::Bwrap, false, true),

@@ -320,7 +320,7 @@ fn advice_for(
             RuleKind::Program => never("it is a program that is started, which stays as it is"),
             RuleKind::Own => never("it belongs to descartes"),
             RuleKind::Fixed => of_rule(&|rule| format!("it stays as it is: {}", rule.why.as_str())),
-            RuleKind::Secret | RuleKind::AskedToHide | RuleKind::Other => {
+            RuleKind::Secret | RuleKind::AskedToHide | RuleKind::Apart | RuleKind::Other => {
                 writable(path, plan, around)
             }
         }),
@@ -332,7 +332,7 @@ fn advice_for(
             RuleKind::AskedToHide => of_rule(&|rule| {
                 format!("it is hidden by --sandbox-hide {}", shell::path(&rule.path))
             }),
-            RuleKind::Program | RuleKind::Fixed | RuleKind::Other => match (around.look)(path) {
+            _ => match (around.look)(path) {
                 Some(_) => Advice {
                     flag: format!("--sandbox-read {}", shell::path(path)),
                     ..Advice::default()
@@ -444,6 +444,7 @@ mod tests {
             work_dir: "/h/p".into(),
             make: Vec::new(),
             in_private: Vec::new(),
+            cache_home: None,
         };
         let output = "\
             npm error EROFS: read-only file system, mkdir '/h/.npm/_x'\n\

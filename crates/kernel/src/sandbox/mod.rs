@@ -3,6 +3,7 @@
 
 mod advice;
 mod bwrap;
+mod caches;
 mod config;
 mod confinement;
 mod denied;
@@ -11,10 +12,12 @@ mod level;
 mod limits;
 mod places;
 mod plan;
+mod secrets;
 mod summary;
 
 pub use advice::NamespaceFacts;
 pub use bwrap::bwrap_args;
+pub use caches::{CACHE_HOME, OWN_CACHES, apart_caches, wanted_caches};
 pub use config::{LevelReason, SandboxConfig};
 pub use confinement::{Confinement, Limits, OuterOrder, ProbeOrder};
 pub use denied::{
@@ -24,10 +27,11 @@ pub use descartes_text::sandbox_level::SandboxLevel;
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
 pub use level::{LevelQuestion, NoSandbox, SettledLevel, Unchecked, WantedLevel};
 pub use limits::{GroupFacts, GroupOrder, HeldLimits, LimitFacts};
-pub use places::{DEFAULT_CACHES, home_path};
+pub use places::{HomeFolders, home_path};
 pub use plan::{
     Access, AgentPlaces, EntryKind, ExtraLock, FoundPath, GitPlaces, Make, Network, PathRule,
     RuleReason, RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit,
     hosts_of, named_hosts, plan,
 };
+pub use secrets::{STAND_INS, stand_in};
 pub use summary::{Mechanism, SandboxSummary};

@@ -18,78 +18,6 @@ pub(super) const KEPT_IN_RUN: [&str; 6] = [
     "/run/wrappers",
 ];
 
-/// Keys, logins and histories in a home directory.
-pub(super) const SECRETS: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".git-credentials",
-    ".vault-token",
-    ".terraform.d",
-    ".terraformrc",
-    ".password-store",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".gradle/gradle.properties",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".config/git/credentials",
-    ".config/gcloud",
-    ".config/op",
-    ".config/rclone",
-    ".config/doctl",
-    ".config/containers",
-    ".fly",
-    ".local/share/keyrings",
-    ".local/share/fish/fish_history",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".config/Slack",
-    ".config/Signal",
-    "snap/firefox",
-    "snap/chromium",
-];
-
-/// Pure caches: what is put there is data that is looked up by a hash, or made again. None is on a PATH.
-pub const DEFAULT_CACHES: &[&str] = &[
-    "~/.cache",
-    "~/.cargo/registry",
-    "~/.cargo/git",
-    "~/.npm/_cacache",
-    "~/.npm/_logs",
-    "~/.local/share/pnpm/store",
-    "~/.yarn/berry/cache",
-    "~/go/pkg/mod",
-    "~/.m2/repository",
-    "~/.gradle/caches",
-];
-
-/// Below a writable cache: what would be run, not looked up.
-pub(super) const LOCKED_IN_CACHES: &[&str] = &[".cache/pre-commit", ".cache/node/corepack"];
-
 /// In a home directory that is hidden (`strict`): toolchains and the settings of git.
 pub(super) const TOOLCHAINS: &[&str] = &[
     ".cargo",
@@ -144,6 +72,49 @@ pub(super) enum GitEntry {
     File,
     Folder,
     IfThere,
+}
+
+/// Where a user's files are. The folders of XDG may lie elsewhere than usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HomeFolders {
+    pub home: PathBuf,
+    pub config: Option<PathBuf>,
+    pub data: Option<PathBuf>,
+    pub state: Option<PathBuf>,
+    pub cache: Option<PathBuf>,
+}
+
+impl HomeFolders {
+    /// Where a place of a home directory is: where XDG says, else where it usually is.
+    pub fn place(&self, place: &str) -> PathBuf {
+        let moved = [
+            (".config", &self.config),
+            (".local/share", &self.data),
+            (".local/state", &self.state),
+            (".cache", &self.cache),
+        ];
+        let moved = moved.into_iter().find_map(|(usual, moved)| {
+            let below = Path::new(place).strip_prefix(usual).ok()?;
+            let moved = moved.as_ref()?;
+            Some(moved.join(below).components().collect())
+        });
+        moved.unwrap_or_else(|| self.home.join(place))
+    }
+
+    /// Both, where they differ: programs that know nothing of XDG look where it usually is.
+    fn both(&self, place: &str) -> impl Iterator<Item = PathBuf> {
+        let (moved, usual) = (self.place(place), self.home.join(place));
+        let usual = (usual != moved).then_some(usual);
+        [moved].into_iter().chain(usual)
+    }
+
+    /// All of them.
+    pub(super) fn all<'p>(
+        &'p self,
+        places: &'p [&'static str],
+    ) -> impl Iterator<Item = PathBuf> + 'p {
+        places.iter().flat_map(|place| self.both(place))
+    }
 }
 
 /// A path that may begin with `~/`.

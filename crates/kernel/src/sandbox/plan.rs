@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use descartes_text::sandbox_level::SandboxLevel;
 
+use super::caches::{APART, APART_WHY, CACHE_HOME, INSTALLED, SHARED};
 use super::config::SandboxConfig;
 use super::places::{
-    DEFAULT_CACHES, KEPT_IN_RUN, LOCKED_IN_CACHES, PRIVATE, SECRETS, SOCKETS, TOOLCHAINS,
-    TREE_SETTINGS, home_path,
+    HomeFolders, KEPT_IN_RUN, PRIVATE, SOCKETS, TOOLCHAINS, TREE_SETTINGS, home_path,
 };
+use super::secrets::SECRETS;
 pub(super) use refuse::SYSTEM;
 pub(super) use rules::RuleKind;
 use rules::{PathRules, Priority};
@@ -56,7 +57,9 @@ pub struct SandboxFacts<'a> {
     /// The directory that the agent is started in.
     pub work_dir: PathBuf,
     pub git: Option<GitPlaces>,
-    pub home: Option<PathBuf>,
+    pub home: Option<HomeFolders>,
+    /// What sandboxes have in place of the user's caches.
+    pub own_caches: Option<PathBuf>,
     /// Where loops are kept.
     pub state_root: PathBuf,
     /// Where sockets of this user are.
@@ -108,6 +111,8 @@ pub struct SandboxPlan {
     pub make: Vec<Make>,
     /// Hidden by being in a private folder: without a view of its own it has to be shut by itself.
     pub in_private: Vec<PathBuf>,
+    /// The folder that is seen in place of the user's caches.
+    pub cache_home: Option<PathBuf>,
 }
 
 impl SandboxPlan {
@@ -151,7 +156,7 @@ pub fn plan(
     planning.machine();
     planning.home(level);
     planning.agents(purpose);
-    planning.caches();
+    planning.caches(level);
     planning.work_tree(&tree);
     if let Some(git) = &facts.git {
         planning.git(git);
@@ -160,6 +165,10 @@ pub fn plan(
     planning.asked_for()?;
     planning.own_state();
     let (rules, silent, in_private) = planning.rules.finish(&tree);
+    let caches = facts.home.as_ref().map(|home| home.place(CACHE_HOME));
+    let caches = caches.and_then(|caches| (facts.look)(&caches));
+    let caches = caches.and_then(|caches| rules.iter().find(|rule| rule.path == caches.real));
+    let cache_home = caches.and_then(|rule| rule.source.clone());
     Ok(SandboxPlan {
         level,
         purpose,
@@ -169,6 +178,7 @@ pub fn plan(
         work_dir: facts.work_dir.clone(),
         make: planning.make,
         in_private,
+        cache_home,
     })
 }
 
@@ -270,9 +280,10 @@ impl Planning<'_> {
     }
 
     fn home(&mut self, level: SandboxLevel) {
-        let Some(home) = self.facts.home.clone() else {
+        let Some(folders) = self.facts.home.clone() else {
             return;
         };
+        let home = &folders.home;
         let (access, why) = match level {
             // Of a user without a home it is `/`, as in containers: then all programs would be hidden.
             SandboxLevel::Strict if home.parent().is_some() => (
@@ -281,16 +292,15 @@ impl Planning<'_> {
             ),
             _ => (Access::ReadOnly, "your home directory"),
         };
-        self.set_if_there(&home, access, why, Priority::Kept);
+        self.set_if_there(home, access, why, Priority::Kept);
         if level == SandboxLevel::Strict {
             for place in TOOLCHAINS {
                 let why = "toolchains and the settings of git";
                 self.set_if_there(&home.join(place), Access::ReadOnly, why, Priority::Kept);
             }
         }
-        for place in SECRETS {
-            let why = RuleReason::SECRET;
-            self.set_if_there(&home.join(place), Access::Hidden, why, Priority::Secret);
+        for place in folders.all(SECRETS) {
+            self.set_if_there(&place, Access::Hidden, RuleReason::SECRET, Priority::Secret);
         }
         for program in self.facts.programs.clone() {
             let why = RuleReason::PROGRAM;
@@ -300,22 +310,57 @@ impl Planning<'_> {
         self.set_if_there(&program, Access::ReadOnly, RuleReason::SELF, Priority::Kept);
     }
 
-    fn caches(&mut self) {
-        let home = self.facts.home.clone();
-        let known = || DEFAULT_CACHES.iter().map(|cache| (*cache).to_owned());
-        let caches = self.config.caches.clone();
-        let caches = caches.unwrap_or_else(|| known().collect());
-        for cache in caches {
-            let Some(path) = home_path(&cache, home.as_deref()) else {
-                continue;
-            };
+    fn caches(&mut self, level: SandboxLevel) {
+        let folders = self.facts.home.clone();
+        let home = folders.as_ref().map(|folders| folders.home.as_path());
+        let asked = self.config.caches.as_ref().map(|asked| {
+            let asked = asked.iter().filter_map(|cache| home_path(cache, home));
+            asked.collect::<Vec<_>>()
+        });
+        let Some(folders) = &folders else {
+            return self.share(asked.unwrap_or_default());
+        };
+        for cache in APART {
+            let path = folders.place(cache.place);
+            let is_asked = |asked: &PathBuf| path.starts_with(asked);
+            if !asked.iter().flatten().any(is_asked) {
+                self.set_apart(cache.place, &path, level);
+            }
+        }
+        let known = SHARED.iter().map(|cache| folders.place(cache.place));
+        self.share(asked.unwrap_or_else(|| known.collect()));
+        for place in folders.all(INSTALLED) {
+            let why = "programs and data that were installed once";
+            self.set_if_there(&place, Access::ReadOnly, why, Priority::Lock);
+        }
+    }
+
+    fn share(&mut self, caches: Vec<PathBuf>) {
+        for path in caches {
             let why = "a cache (sandbox_caches)";
             self.set_if_there(&path, Access::Writable, why, Priority::Writable);
         }
-        for place in LOCKED_IN_CACHES {
-            if let Some(home) = &home {
-                let why = "programs inside a cache";
-                self.set_if_there(&home.join(place), Access::ReadOnly, why, Priority::Lock);
+    }
+
+    /// Keeps what is written in a cache from its user.
+    fn set_apart(&mut self, place: &str, path: &Path, level: SandboxLevel) {
+        let Some(found) = self.look(path) else {
+            return;
+        };
+        let own = self.facts.own_caches.as_ref();
+        let own = own.and_then(|own| self.look(&own.join(place)));
+        match (level, own) {
+            // Nothing new comes without a network: what is there is of use.
+            (SandboxLevel::Strict, _) if place != CACHE_HOME => {
+                let why = "what was downloaded";
+                self.set(&found, Access::ReadOnly, why, Priority::Writable);
+            }
+            (SandboxLevel::Workspace, Some(own)) => {
+                self.rules.show_apart(&found.real, &own.real, APART_WHY);
+            }
+            _ => {
+                let why = "a cache: what is written is thrown away";
+                self.set(&found, Access::Private, why, Priority::Writable);
             }
         }
     }

@@ -112,7 +112,14 @@ impl Planning<'_> {
     }
 
     fn hide_agent(&mut self, agent: &AgentPlaces) {
-        for place in &agent.write {
+        // Settings of its own elsewhere may hold keys, too.
+        let locked = agent.lock.iter().map(|(place, _)| place);
+        let below = |place: &&PathBuf| agent.write.iter().any(|own| place.starts_with(own));
+        for place in agent
+            .write
+            .iter()
+            .chain(locked.filter(|place| !below(place)))
+        {
             let why = RuleReason::login_of(&agent.name);
             self.set_if_there(place, Access::Hidden, why, Priority::Secret);
         }

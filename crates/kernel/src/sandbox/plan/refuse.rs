@@ -51,7 +51,7 @@ pub(super) fn work_tree(facts: &SandboxFacts<'_>) -> Result<PathBuf, SandboxErro
 
 fn holds_home(facts: &SandboxFacts<'_>, folder: &Path) -> bool {
     let home = facts.home.as_ref();
-    home.is_some_and(|home| home.starts_with(folder))
+    home.is_some_and(|home| home.home.starts_with(folder))
 }
 
 fn found(facts: &SandboxFacts<'_>, path: &Path, flag: &str) -> Result<FoundPath, SandboxError> {

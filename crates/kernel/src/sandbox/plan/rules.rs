@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::sandbox::Mechanism;
+
 /// What may be done with a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -48,6 +50,16 @@ pub struct PathRule {
     pub why: RuleReason,
 }
 
+impl PathRule {
+    /// Where it grants something: without a view of its own a cache that is kept apart is where it is kept.
+    pub(in crate::sandbox) fn place(&self, mechanism: Mechanism) -> &Path {
+        match (&self.source, mechanism, self.why.kind) {
+            (Some(source), Mechanism::Landlock, RuleKind::Apart) => source,
+            _ => &self.path,
+        }
+    }
+}
+
 /// Why there is a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleReason {
@@ -66,6 +78,8 @@ pub(in crate::sandbox) enum RuleKind {
     AskedToHide,
     /// Locked whatever is asked for.
     Fixed,
+    /// Another cache than the user's is seen there.
+    Apart,
     Other,
 }
 
@@ -165,6 +179,17 @@ impl PathRules {
         }
     }
 
+    /// Shows a folder of ours in place of a cache, as far as nothing stronger holds there.
+    pub(super) fn show_apart(&mut self, path: &Path, source: &Path, why: &'static str) {
+        let why = RuleReason::new(RuleKind::Apart, why);
+        self.set(path, true, Access::Writable, why, Priority::Writable);
+        if let Some((_, rule)) = self.0.get_mut(path)
+            && rule.why.kind == RuleKind::Apart
+        {
+            rule.source = Some(source.to_owned());
+        }
+    }
+
     /// All rules that say something, folders before what is in them; those that say nothing; and paths that are
     /// hidden only by being in a private folder.
     pub(super) fn finish(self, tree: &Path) -> (Vec<PathRule>, Vec<PathRule>, Vec<PathBuf>) {
@@ -172,13 +197,18 @@ impl PathRules {
         // Sorted by path: a folder comes before everything below it.
         let mut rules: Vec<PathRule> = Vec::new();
         for (_, (_, rule)) in self.0 {
-            let above = access(&rules, &rule.path);
+            let above = rule_above(&rules, &rule.path);
+            // What is seen there is not what is there: nothing of the machine's is below.
+            let stands_in = above.is_some_and(|above| above.source.is_some());
+            let above = above.map_or(Access::ReadOnly, |above| above.access);
             let says_nothing = match rule.access {
                 Access::ReadOnly => above == Access::ReadOnly,
                 // A folder that is writable in a writable one says why, at the price of a mount.
-                Access::Writable | Access::Pinned => above == Access::Writable && rule.path != tree,
+                Access::Writable | Access::Pinned => {
+                    above == Access::Writable && rule.path != tree && !stands_in
+                }
                 // What is private is not the machine's; a folder in it can still be hidden from view.
-                Access::Hidden => matches!(above, Access::Hidden | Access::Private),
+                Access::Hidden => matches!(above, Access::Hidden | Access::Private) || stands_in,
                 // It has to be there, if empty: a home directory that is missing confuses programs.
                 Access::Private => false,
             };
@@ -186,7 +216,7 @@ impl PathRules {
                 rules.push(rule);
                 continue;
             }
-            if rule.access == Access::Hidden && above == Access::Private {
+            if rule.access == Access::Hidden && (above == Access::Private || stands_in) {
                 in_private.push(rule.path.clone());
             }
             silent.push(rule);
@@ -197,8 +227,11 @@ impl PathRules {
 
 /// What holds for a path: the last rule above it.
 pub(super) fn access(rules: &[PathRule], path: &Path) -> Access {
-    let above = rules.iter().rev().find(|rule| path.starts_with(&rule.path));
-    above.map_or(Access::ReadOnly, |rule| rule.access)
+    rule_above(rules, path).map_or(Access::ReadOnly, |rule| rule.access)
+}
+
+fn rule_above<'r>(rules: &'r [PathRule], path: &Path) -> Option<&'r PathRule> {
+    rules.iter().rev().find(|rule| path.starts_with(&rule.path))
 }
 
 /// Every folder between a writable one and what is locked in it becomes a mount of its own: else
@@ -212,7 +245,10 @@ fn pin(rules: Vec<PathRule>) -> Vec<PathRule> {
                 // A mount already; what is above it is looked at with it.
                 break;
             }
-            if access(&rules, folder) != Access::Writable {
+            let above = rule_above(&rules, folder);
+            if !above
+                .is_some_and(|above| above.access == Access::Writable && above.source.is_none())
+            {
                 break;
             }
             all.entry(folder.to_owned()).or_insert_with(|| PathRule {

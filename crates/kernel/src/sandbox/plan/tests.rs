@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::sandbox::{Mechanism, OutsideView, denied_paths};
+use crate::sandbox::{Confinement, Mechanism, OutsideView, denied_paths};
 
 /// A machine of files and folders; a folder ends with `/`.
 struct Machine(BTreeMap<PathBuf, bool>);
@@ -31,7 +31,7 @@ const ENTRIES: &[&str] = &[
     "/run/systemd/resolve/",
     "/home/me/.ssh/",
     "/home/me/.netrc",
-    "/home/me/.cargo/registry/",
+    "/home/me/.cargo/registry/cache/",
     "/home/me/.cargo/credentials.toml",
     "/home/me/.cargo/bin/",
     "/home/me/.claude/settings.json",
@@ -69,7 +69,11 @@ fn facts<'a>(look: &'a dyn Fn(&Path) -> Option<FoundPath>) -> SandboxFacts<'a> {
             common_dir: "/home/me/p/.git".into(),
             ..GitPlaces::default()
         }),
-        home: Some("/home/me".into()),
+        home: Some(HomeFolders {
+            home: "/home/me".into(),
+            ..HomeFolders::default()
+        }),
+        own_caches: Some("/home/me/.cache/descartes/sandbox".into()),
         state_root: "/home/me/.local/state/descartes".into(),
         runtime_dir: Some("/run/user/1000".into()),
         program: "/usr/bin/descartes".into(),
@@ -121,7 +125,8 @@ fn an_agent_writes_its_tree_its_own_folder_caches_and_a_private_tmp_and_nothing_
         ("/home/me/.codex/auth.json", Access::Hidden),
         ("/home/me/.ssh/id_rsa", Access::Hidden),
         ("/home/me/.netrc", Access::Hidden),
-        ("/home/me/.cargo/registry/x", Access::Writable),
+        ("/home/me/.cargo/registry/cache/x", Access::Writable),
+        ("/home/me/.cargo/registry/x", Access::ReadOnly),
         ("/home/me/.cargo/bin/cargo", Access::ReadOnly),
         ("/home/me/.cargo/credentials.toml", Access::Hidden),
         ("/home/me/.bashrc", Access::ReadOnly),
@@ -155,7 +160,8 @@ fn a_gate_has_the_tree_and_no_login() {
         ("/home/me/p/ci/check.sh", Access::ReadOnly),
         ("/home/me/.claude/x", Access::Hidden),
         ("/home/me/.codex/x", Access::Hidden),
-        ("/home/me/.cargo/registry/x", Access::Writable),
+        ("/home/me/.cargo/registry/cache/x", Access::Writable),
+        ("/home/me/.cargo/registry/x", Access::ReadOnly),
     ] {
         assert_eq!(plan.access(Path::new(path)), access, "{path}");
     }
@@ -205,7 +211,10 @@ fn a_home_that_is_the_root_hides_no_programs_in_strict() {
     let facts = SandboxFacts {
         work_dir: "/w/p".into(),
         git: None,
-        home: Some("/".into()),
+        home: Some(HomeFolders {
+            home: "/".into(),
+            ..HomeFolders::default()
+        }),
         state_root: "/w/p/.descartes".into(),
         programs: Vec::new(),
         gate_scripts: Vec::new(),
@@ -255,6 +264,108 @@ fn flags_open_and_close_what_they_name() {
         let found = plan.access(Path::new(path));
         let same = found == access || (access == Access::Pinned && found.takes_writes());
         assert!(same, "{path}: {found:?}");
+    }
+}
+
+/// What each path of a cache is: whose, and what may be done with it.
+#[test]
+fn a_cache_from_which_programs_outside_run_something_is_not_the_users() {
+    let mut entries = ENTRIES.to_vec();
+    let own = "/home/me/.cache/descartes/sandbox";
+    let owned = [
+        format!("{own}/.cache/"),
+        format!("{own}/.cargo/registry/src/"),
+    ];
+    entries.extend(owned.iter().map(String::as_str));
+    entries.extend([
+        "/home/me/.cache/p10k-instant-prompt-me.zsh",
+        "/home/me/.cache/gitstatus/gitstatusd",
+        "/home/me/.cache/go-build/",
+        "/home/me/.cache/ms-playwright/chrome",
+        "/home/me/.cache/huggingface/token",
+        "/home/me/.cache/node/corepack/",
+        "/home/me/.cache/pip/http-v2/",
+        "/home/me/.cargo/registry/src/",
+        "/home/me/.npm/_cacache/",
+    ]);
+    let machine = Machine::new(&entries);
+    let look = |path: &Path| machine.look(path);
+    let planned = |caches: Option<&[&str]>, level| {
+        let caches = caches.map(|caches| caches.iter().map(|one| (*one).to_owned()).collect());
+        let config = SandboxConfig {
+            caches,
+            ..SandboxConfig::default()
+        };
+        plan(&facts(&look), &config, level, RunPurpose::Agent).unwrap()
+    };
+    let seen = |plan: &SandboxPlan, path: &str| {
+        let path = Path::new("/home/me").join(path);
+        let rules = plan.rules.iter().rev();
+        let mut above = rules.filter(|rule| path.starts_with(&rule.path));
+        let source = above.next().and_then(|rule| rule.source.clone());
+        (plan.access(&path), source.is_some())
+    };
+    use Access::{Hidden, Pinned, Private, ReadOnly, Writable};
+    let workspace = planned(None, SandboxLevel::Workspace);
+    let strict = planned(None, SandboxLevel::Strict);
+    for (path, in_workspace, apart, in_strict) in [
+        (".cache/p10k-instant-prompt-me.zsh", Writable, true, Private),
+        (".cache/gitstatus/gitstatusd", Writable, true, Private),
+        (".cache/go-build/x", Writable, true, Private),
+        (".cache/new", Writable, true, Private),
+        (".cache/ms-playwright/chrome", ReadOnly, false, ReadOnly),
+        (".cache/huggingface/hub", ReadOnly, false, ReadOnly),
+        (".cache/huggingface/token", Hidden, false, Hidden),
+        (".cache/node/corepack/x", ReadOnly, false, ReadOnly),
+        (".cache/pip/http-v2/x", Writable, false, Writable),
+        (".npm/_cacache/x", Writable, false, Writable),
+        (".cargo/registry/cache/x", Writable, false, Writable),
+        (".cargo/registry/src/x", Writable, true, ReadOnly),
+    ] {
+        assert_eq!(seen(&workspace, path), (in_workspace, apart), "{path}");
+        assert_eq!(seen(&strict, path), (in_strict, false), "{path} in strict");
+    }
+    // Asked for by name, it is the user's own; what is installed there stays as it is.
+    let asked = planned(Some(&["~/.cache"]), SandboxLevel::Workspace);
+    for (path, access) in [
+        (".cache/go-build/x", Writable),
+        (".cache/ms-playwright/chrome", ReadOnly),
+        (".cache/node/x", Pinned),
+    ] {
+        assert_eq!(seen(&asked, path), (access, false), "{path}");
+    }
+    // Without a view of its own what is granted is where the sandbox's own caches are.
+    let order = Confinement::of(&workspace, Mechanism::Landlock, false);
+    assert!(order.write.contains(&PathBuf::from(own).join(".cache")));
+    assert!(!order.write.contains(&PathBuf::from("/home/me/.cache")));
+    assert_eq!(order.cache_home, Some(PathBuf::from(own).join(".cache")));
+    let order = Confinement::of(&workspace, Mechanism::Bwrap, false);
+    assert_eq!(order.cache_home, None);
+}
+
+#[test]
+fn keys_and_logins_are_hidden_wherever_xdg_puts_them() {
+    let places = [
+        "/home/me/.config/sops/age/keys.txt",
+        "/home/me/.config/github-copilot/hosts.json",
+        "/cfg/stripe/config.toml",
+        "/home/me/.s3cfg",
+        "/home/me/.viminfo",
+        "/home/me/.bitcoin/wallet.dat",
+        "/data/keyrings/login",
+    ];
+    let machine = Machine::new(&[ENTRIES, &places].concat());
+    let look = |path: &Path| machine.look(path);
+    let mut facts = facts(&look);
+    if let Some(home) = &mut facts.home {
+        home.config = Some("/cfg".into());
+        home.data = Some("/data".into());
+    }
+    let config = SandboxConfig::default();
+    let level = SandboxLevel::Workspace;
+    let plan = plan(&facts, &config, level, RunPurpose::Agent).unwrap();
+    for place in places {
+        assert_eq!(plan.access(Path::new(place)), Access::Hidden, "{place}");
     }
 }
 
@@ -437,7 +548,7 @@ fn whatever_flag_a_denial_suggests_opens_the_path_when_it_is_typed() {
     let facts = facts_of(&look);
     let is_folder = |path: &Path| machine.look(path).map(|found| found.is_folder);
     let around = OutsideView {
-        home: facts.home.as_deref(),
+        home: facts.home.as_ref().map(|folders| folders.home.as_path()),
         look: &is_folder,
     };
     let asked = SandboxConfig {
