@@ -2,10 +2,14 @@
 //! anything.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use descartes_agents::agent::{Profile, Profiles};
-use descartes_kernel::gate_files::script_names;
+use descartes_kernel::gate_files::{
+    expand, gate_file_names, is_pattern, program_names, script_names,
+};
 use descartes_kernel::sandbox::{
     AgentPlaces, CACHE_HOME, ExtraLock, FoundPath, GitPlaces, HomeFolders, OWN_CACHES, RunPurpose,
     SandboxConfig, SandboxError, SandboxFacts, SandboxLevel, SandboxPlan, apart_caches, home_path,
@@ -138,7 +142,7 @@ impl SandboxProject {
             programs: programs(around, run.program, &self.work_dir, home.as_deref()),
             handed: run.handed.to_vec(),
             extra_locks: self.extra_locks.clone(),
-            gate_scripts: script_names(run.gates).into_iter().collect(),
+            gate_scripts: gate_scripts(run.gates, &self.work_dir, around),
             other_agents: others.collect(),
             agent,
             home: folders,
@@ -147,6 +151,59 @@ impl SandboxProject {
         };
         plan(&facts, run.config, run.level, run.purpose)
     }
+}
+
+/// Scripts that gates name, from where they run: what the commands run as far as they tell, what they name and
+/// can be run, and programs of theirs that the PATH leads to inside the work tree.
+fn gate_scripts(gates: &[String], work_dir: &Path, around: &Surroundings) -> Vec<String> {
+    let variables = |name: &str| around.variable(name);
+    let list = |folder: &str| entries(&work_dir.join(folder));
+    let scripts = script_names(gates, &variables).into_iter();
+    let scripts = scripts.flat_map(|name| match is_pattern(&name) {
+        true => expand(&name, &list),
+        false => vec![name],
+    });
+    let named = gate_file_names(gates, &variables).into_iter();
+    let named = named.filter(|name| can_be_run(&work_dir.join(name)));
+    let folders = around
+        .path()
+        .map(std::env::split_paths)
+        .into_iter()
+        .flatten();
+    let folders: Vec<PathBuf> = folders
+        .map(|folder| work_dir.join(folder))
+        .filter(|folder| folder.starts_with(work_dir))
+        .collect();
+    let programs = program_names(gates, &variables).into_iter();
+    let programs = programs.flat_map(|name| {
+        let paths = folders.iter().map(|folder| folder.join(&name));
+        paths.collect::<Vec<_>>()
+    });
+    let programs = programs.filter_map(|program| program.into_os_string().into_string().ok());
+    let mut all: Vec<String> = scripts.chain(named).chain(programs).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What is in a folder, and whether it is a folder itself.
+fn entries(folder: &Path) -> Vec<(String, bool)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.filter_map(|entry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        Some((entry.file_name().into_string().ok()?, is_folder))
+    });
+    entries.collect()
+}
+
+/// A file that is marked as a program, or whose first line names one that reads it.
+fn can_be_run(path: &Path) -> bool {
+    let found = path.metadata().ok().filter(std::fs::Metadata::is_file);
+    found.is_some_and(|found| {
+        let mut first = [0; 2];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));
+        found.mode() & 0o111 != 0 || (read.is_ok() && first == *b"#!")
+    })
 }
 
 /// An absolute path that a variable names.

@@ -134,3 +134,68 @@ fn gates_that_were_replaced_are_not_told_as_changed() {
     );
     assert!(!said(&again).contains(TOLD), "{}", said(&again));
 }
+
+/// A gate that the agent rewrites is locked where a sandbox is, however the gate names it, and told where none is.
+#[test]
+fn a_script_of_a_gate_is_locked_or_told_however_it_is_named() {
+    let gates = [
+        "$PWD/check.sh",
+        "X=./check.sh; $X",
+        "timeout 5 ./check.sh",
+        "bash -c './check.sh'",
+        "if ./check.sh; then true; else false; fi",
+        "find . -maxdepth 1 -name 'check*' -exec sh {} \\; | grep -q fine",
+        "PATH=.:$PATH check.sh",
+        "env A=1 nice ./check.sh",
+        "some-wrapper ./check.sh",
+    ];
+    let confined = crate::sandbox::has_bwrap();
+    for gate in gates {
+        let world = World::new();
+        world.git_init();
+        world.write("check.sh", "#!/bin/sh\ntest -e done.txt && echo fine\n");
+        world.git(["add", "."]);
+        world.git(["commit", "--quiet", "--message", "gate"]);
+        world.program("some-wrapper", "#!/bin/sh\nexec \"$@\"\n");
+        let mut command = world.command("chmod");
+        command.arg("+x").arg(world.path("check.sh"));
+        world.run(command).assert_code(0);
+        world.program(
+            "agent",
+            "#!/bin/sh\necho 'echo fine' > check.sh; touch done.txt; echo COMPLETE\n",
+        );
+        let words = ["loop", "start", "--command", "agent", "--prompt", "go"];
+        let flags = ["--sandbox", "off", "--verify", gate];
+        let ended = run(&world, &[&words[..], &flags].concat());
+        ended.assert_code(0);
+        let told = said(&ended);
+        assert!(told.contains("gate file   check.sh"), "{gate}: {told}");
+        if confined {
+            world.write("check.sh", "#!/bin/sh\ntest -e done.txt && echo fine\n");
+            let flags = ["--force", "--sandbox", "workspace", "--verify", gate];
+            let ended = run(&world, &[&words[..], &flags].concat());
+            ended.assert_code(0);
+            assert!(world.read("check.sh").contains("done.txt"), "{gate}");
+            assert!(
+                !said(&ended).contains("gate file"),
+                "{gate}: {}",
+                said(&ended)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_script_that_a_gates_script_starts_is_told() {
+    let world = World::in_memory();
+    world.write("check.sh", ". ./lib.sh\n");
+    world.write("lib.sh", "exit 1\n");
+    let agent = "write lib.sh true ;; promise";
+    let ended = start(&world, agent, &["--verify", "sh check.sh"]);
+    ended.assert_code(0);
+    assert!(
+        said(&ended).contains("gate file   lib.sh"),
+        "{}",
+        said(&ended)
+    );
+}

@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::gate_files::{executed_names, gate_file_names, gate_file_text};
+use descartes_kernel::gate_files::{
+    executed_names, expand, gate_file_names, gate_file_text, is_pattern, run_by_script,
+};
 use sha2::{Digest, Sha256};
 
 /// The fingerprint of a file that is not there.
@@ -52,8 +54,13 @@ pub(crate) fn gate_files_by(
     read: impl Fn(&str) -> Option<String>,
 ) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
-    let executed = executed_names(gates);
-    for name in gate_file_names(gates) {
+    let found = GateNames::find(gates, dir, environment);
+    for name in found.names {
+        if let Some(members) = found.patterns.get(&name) {
+            // One more or less is a change, too.
+            files.insert(name, fingerprint_of("", members.join("\n").as_bytes()));
+            continue;
+        }
         if let Some(program) = on_path(&name, dir, environment)
             && let Some(print) = fingerprint("", &program)
         {
@@ -61,12 +68,81 @@ pub(crate) fn gate_files_by(
         }
         if let Some(print) = read(&name) {
             files.insert(name, print);
-        } else if executed.contains(&name) && !dir.join(&name).is_file() {
+        } else if found.executed.contains(&name) && !dir.join(&name).is_file() {
             // One that an agent makes is not as it was, either.
             files.insert(name, ABSENT.to_owned());
         }
     }
     files
+}
+
+/// Names of files that gates hang on: those that their commands name, and what scripts among them run in turn.
+pub(crate) struct GateNames {
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) executed: BTreeSet<String>,
+    /// Patterns among them, and what they stand for.
+    patterns: BTreeMap<String, Vec<String>>,
+}
+
+/// Scripts that start scripts are followed so far.
+const MOST_SCRIPTS: usize = 200;
+
+impl GateNames {
+    pub(crate) fn find(gates: &[String], dir: &Path, environment: &[(OsString, OsString)]) -> Self {
+        let variables = |name: &str| variable(environment, name);
+        let mut found = Self {
+            names: gate_file_names(gates, &variables),
+            executed: executed_names(gates, &variables),
+            patterns: BTreeMap::new(),
+        };
+        let mut left: Vec<String> = found.executed.iter().cloned().collect();
+        while let Some(name) = left.pop().filter(|_| found.executed.len() < MOST_SCRIPTS) {
+            let more = match is_pattern(&name) {
+                true => {
+                    let members = expand(&name, &|folder| entries(&dir.join(folder)));
+                    found.patterns.insert(name, members.clone());
+                    members
+                }
+                false => {
+                    let text = script_text(&dir.join(&name)).unwrap_or_default();
+                    run_by_script(&name, &text, &variables)
+                        .into_iter()
+                        .collect()
+                }
+            };
+            for name in more {
+                found.names.insert(name.clone());
+                if found.executed.insert(name.clone()) {
+                    left.push(name);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn variable(environment: &[(OsString, OsString)], name: &str) -> Option<String> {
+    let mut all = environment.iter().rev();
+    let (_, value) = all.find(|(key, _)| key == name)?;
+    value.to_str().map(str::to_owned)
+}
+
+/// What is in a folder, and whether it is a folder itself.
+fn entries(folder: &Path) -> Vec<(String, bool)> {
+    let Ok(entries) = fs_err::read_dir(folder) else {
+        return Vec::new();
+    };
+    let entries = entries.flatten().filter_map(|entry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        Some((entry.file_name().into_string().ok()?, is_folder))
+    });
+    entries.collect()
+}
+
+fn script_text(path: &Path) -> Option<String> {
+    let found = path.metadata().ok()?;
+    let is_read = found.is_file() && found.len() <= MOST;
+    is_read.then(|| fs_err::read_to_string(path).ok()).flatten()
 }
 
 /// Files that are not as they were, of those that the gates hang on now: gates that a person took
@@ -78,7 +154,7 @@ pub(crate) fn changed(
     environment: &[(OsString, OsString)],
 ) -> Vec<(String, Option<String>)> {
     let now = gate_files(gates, dir, environment);
-    let names: BTreeSet<String> = gate_file_names(gates);
+    let names = GateNames::find(gates, dir, environment).names;
     before
         .iter()
         .filter(|(file, print)| is_named(file, &names) && now.get(*file) != Some(*print))
@@ -169,5 +245,30 @@ mod tests {
         assert_eq!(now, ["GNUmakefile", "missing.sh"], "made by somebody");
         let others = changed(&before, &["true".to_owned()], &dir, &environment);
         assert!(others.is_empty(), "gates that are gone hang on nothing");
+    }
+
+    #[test]
+    fn what_a_script_of_a_gate_starts_is_known_and_so_is_one_more_of_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        std::fs::create_dir(dir.join("ci")).unwrap();
+        for (file, text) in [
+            ("check.sh", "#!/bin/sh\n. ci/lib.sh\n"),
+            ("ci/lib.sh", "./ci/last\n"),
+            ("ci/last", "#!/bin/sh\nexit 1\n"),
+        ] {
+            std::fs::write(dir.join(file), text).unwrap();
+        }
+        let changed_by = |gate: &str, file: &str| {
+            let gates = [gate.to_owned()];
+            let before = gate_files(&gates, dir, &[]);
+            std::fs::write(dir.join(file), "exit 0\n").unwrap();
+            let now = changed(&before, &gates, dir, &[]);
+            now.into_iter().map(|(file, _)| file).collect::<Vec<_>>()
+        };
+        assert_eq!(changed_by("timeout 5 ./check.sh", "ci/last"), ["ci/last"]);
+        assert_eq!(changed_by("sh check.sh", "ci/lib.sh"), ["ci/lib.sh"]);
+        let gate = "for f in ci/*.sh; do sh $f; done";
+        assert_eq!(changed_by(gate, "ci/new.sh"), ["ci/*.sh"]);
     }
 }

@@ -2,7 +2,6 @@
 //! had to make room.
 
 use descartes_kernel::fact;
-use descartes_kernel::gate_files::gate_file_names;
 use descartes_kernel::prompt::fill_template;
 use descartes_store::lock::LockError;
 use descartes_store::logs::PrunedRun;
@@ -12,7 +11,7 @@ use tracing::warn;
 
 use super::driver::Driver;
 use super::error::HostError;
-use super::gate_files::{gate_files, is_named};
+use super::gate_files::{GateNames, gate_files, is_named};
 
 impl Driver {
     /// Says once that snapshots had to go.
@@ -129,8 +128,9 @@ impl Driver {
     /// be; of those that the loop began with, what was known of them stays.
     pub(super) fn gates_changed(&mut self) -> Result<(), HostError> {
         let gates = &self.state.config.verify;
-        let mut files = gate_files(gates, &self.working_dir(), &self.settings.environment);
-        let names = gate_file_names(gates);
+        let (dir, environment) = (self.working_dir(), &self.settings.environment);
+        let mut files = gate_files(gates, &dir, environment);
+        let names = GateNames::find(gates, &dir, environment).names;
         for (file, hash) in &self.state.gate_files {
             if is_named(file, &names) {
                 files.insert(file.clone(), hash.clone());

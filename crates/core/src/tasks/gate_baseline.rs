@@ -2,15 +2,14 @@
 //! no baseline for the next.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::fact;
-use descartes_kernel::gate_files::{executed_names, gate_file_names};
 use descartes_kernel::tasks::{WorkPlace, attempt_gates};
 
 use super::runner::Runner;
-use crate::host::gate_files::{fingerprint_of, gate_files, gate_files_by};
+use crate::host::gate_files::{GateNames, fingerprint_of, gate_files, gate_files_by};
 use crate::host::{HostError, git_of};
 use crate::worktree::deadline::Deadline;
 
@@ -45,22 +44,22 @@ impl Runner<'_> {
         self.d.append_all(decided)
     }
 
+    /// Where gates of a task run, in the user's own tree.
+    fn gate_dir(&self, cwd: Option<&str>) -> PathBuf {
+        let top = self.d.state.config.working_directory.clone();
+        let top = top.unwrap_or_default();
+        cwd.map_or_else(|| top.clone(), |cwd| top.join(cwd))
+    }
+
     /// What gates hang on in what agents are given: the last commit, or the user's own tree.
     fn gate_files_now(&self, gates: &[String], cwd: Option<&str>) -> BTreeMap<String, String> {
-        let top = self
-            .d
-            .state
-            .config
-            .working_directory
-            .clone()
-            .unwrap_or_default();
-        let dir = cwd.map_or_else(|| top.clone(), |cwd| top.join(cwd));
+        let dir = self.gate_dir(cwd);
         let environment = &self.d.settings.environment;
         if self.config.place == WorkPlace::InPlace {
             return gate_files(gates, &dir, environment);
         }
         let git = git_of(&self.d.settings);
-        let executed = executed_names(gates);
+        let executed = GateNames::find(gates, &dir, environment).executed;
         gate_files_by(gates, &dir, environment, |name| {
             if name.starts_with('/') || !(dir.join(name).is_file() || executed.contains(name)) {
                 return None;
@@ -79,7 +78,8 @@ impl Runner<'_> {
         cwd: Option<&str>,
     ) -> BTreeMap<String, String> {
         let known = &self.d.state.gate_files;
-        let names = gate_file_names(gates);
+        let dir = self.gate_dir(cwd);
+        let names = GateNames::find(gates, &dir, &self.d.settings.environment).names;
         let of_tree = names.iter().filter_map(|name| {
             let print = known.get(&key(cwd, name))?;
             Some((name.clone(), print.clone()))
