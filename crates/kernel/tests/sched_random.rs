@@ -168,7 +168,10 @@ impl World {
             }
             Effect::Merge { task } => {
                 assert!(self.is_quiet(), "one merge at a time");
-                assert!(self.committing.is_none(), "nothing else while a wave is committed");
+                assert!(
+                    self.committing.is_none(),
+                    "nothing else while a wave is committed"
+                );
                 assert!(self.is_known(&task), "{task} is in the file");
                 self.merging = Some(task);
             }
@@ -446,7 +449,10 @@ impl World {
             return;
         };
         let old = std::mem::replace(&mut self.nodes, nodes);
-        for node in old.iter().filter(|node| plan.graph().find(&node.id).is_none()) {
+        for node in old
+            .iter()
+            .filter(|node| plan.graph().find(&node.id).is_none())
+        {
             self.merged.remove(node.id.as_str());
             self.excused.remove(node.id.as_str());
             self.set_back.remove(node.id.as_str());
@@ -455,7 +461,9 @@ impl World {
         for task in 0..graph.nodes().len() as TaskIx {
             let node = graph.node(task);
             let before = self.scheduler.plan().graph();
-            let was_work = before.find(&node.id).is_some_and(|task| before.is_work(task));
+            let was_work = before
+                .find(&node.id)
+                .is_some_and(|task| before.is_work(task));
             if was_work != graph.is_work(task) {
                 // It became a group, or is none any more: it stands as the file says.
                 self.merged.remove(node.id.as_str());

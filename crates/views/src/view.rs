@@ -124,6 +124,17 @@ impl Status {
     /// What there is to say beside the label of an end; none where that says it all.
     pub fn end_sentence(&self) -> Option<String> {
         match self {
+            // Names of tasks alone are no sentence.
+            Self::Ended {
+                reason: reason @ IterativeExitReason::TasksBlocked { .. },
+            } => Some(one_line(&reason.sentence())),
+            _ => self.end_detail(),
+        }
+    }
+
+    /// The same in brackets behind the label.
+    pub fn end_detail(&self) -> Option<String> {
+        match self {
             // An agent's words are a part of it.
             Self::Ended { reason } => beside(reason.label(), &one_line(&reason.sentence())),
             _ => None,

@@ -160,6 +160,13 @@ fn every_state_has_its_word_for_people_and_is_told_once() {
         let lines = format!("  State: {people}\n  Completed: Yes\n  Exit reason: {exit}\n");
         assert!(block.contains(&lines), "{lines}{block}");
     }
+    let reason = blocked(&["1", "2"], None);
+    let sentence = Status::Ended { reason }.end_sentence();
+    assert_eq!(
+        sentence.as_deref(),
+        Some("tasks blocked: 1, 2"),
+        "where no bracket holds it"
+    );
     let running = state(&records(None, vec![started(1, Vec::new())]));
     let block = |life| status_block(&running, life, at(9));
     assert!(block(Life::Alive).contains("  State: Running\n  Completed: No\n"));

@@ -395,5 +395,17 @@ mod tests {
             opening(&state()),
             "loop auth, claude, gate: cargo test, sandbox off"
         );
+        // A bare number is read back with its unit.
+        let mut limited = state();
+        limited.config.iteration_timeout_secs = Some(Secs::new(5));
+        limited.config.max_duration_secs = Some(Secs::new(90));
+        limited.iterations = 3;
+        limited.lost = 1;
+        let words = opening(&limited);
+        assert!(
+            words.contains("loop auth, 2 iterations done before, 1 lost, "),
+            "{words}"
+        );
+        assert!(words.ends_with(", timeout 5s, at most 1m30s"), "{words}");
     }
 }

@@ -31,7 +31,7 @@ impl StatusLines {
 pub fn status_block(state: &LoopState, life: Life, now: Timestamp) -> String {
     let status = Status::of(state, life);
     let config = &state.config;
-    let (completed, exit) = match (&status, status.end_sentence()) {
+    let (completed, exit) = match (&status, status.end_detail()) {
         (Status::Ended { .. }, Some(words)) => ("Yes", format!("{} ({words})", status.label())),
         (Status::Ended { .. }, None) => ("Yes", status.label().to_owned()),
         (Status::Interrupted, _) => {
