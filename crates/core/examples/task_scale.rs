@@ -307,6 +307,7 @@ fn noop(tasks: usize) -> serde_json::Value {
             let end = AttemptEnd::Green {
                 changed: true,
                 claimed: true,
+                unproven: false,
             };
             Input::Finished { task, end }
         });
@@ -392,6 +393,7 @@ fn simulate(mut scheduler: Scheduler, lengths: &[u64]) -> u64 {
             let end = AttemptEnd::Green {
                 changed: true,
                 claimed: true,
+                unproven: false,
             };
             inputs.push_back(Input::Finished { task, end });
             continue;

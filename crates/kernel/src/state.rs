@@ -387,8 +387,18 @@ impl ChangedGateFile {
 impl LoopState {
     /// The tasks of a task loop with their titles: by these a list is known again that was numbered anew.
     pub fn known_tasks(&self) -> Vec<KnownTask> {
-        let tasks = self.tasks.iter().flat_map(|tasks| &tasks.tasks);
-        let known = tasks.map(|(id, entry)| (id.to_string(), entry.title.clone()));
+        let Some(tasks) = &self.tasks else {
+            return Vec::new();
+        };
+        // Those that have the same text are told apart by their order.
+        let known = tasks.order.iter().filter_map(|id| {
+            let entry = tasks.tasks.get(id)?;
+            Some(KnownTask {
+                id: id.to_string(),
+                title: entry.title.clone(),
+                under: entry.under.clone(),
+            })
+        });
         known.collect()
     }
 

@@ -169,6 +169,7 @@ fn outcome(case: Case) -> &'static str {
         );
     }
     match attempt_end(&sim.0, 1) {
+        AttemptEnd::Green { unproven: true, .. } => "done, unproven",
         AttemptEnd::Green { .. } => "done",
         AttemptEnd::Red { .. } => "red",
         AttemptEnd::Failed { .. } => "failed",
@@ -199,7 +200,8 @@ fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_
         (Work, 0, false, false, None, "nothing"),
         (Work, 7, true, true, None, "failed"),
         (Exit, 0, false, false, Green, "done"),
-        (Exit, 0, false, false, None, "done"),
+        (Exit, 0, false, false, None, "nothing"),
+        (Exit, 0, false, true, None, "done, unproven"),
         (Exit, 7, false, true, Green, "failed"),
         (Exit, 7, false, true, None, "failed"),
         (Exit, 0, false, true, Red, "red"),
@@ -224,6 +226,21 @@ fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_
         let told = format!("{proof:?} exit {exit} claims {claims} changes {changes}");
         assert_eq!(outcome(case), expected, "{told}");
     }
+}
+
+#[test]
+fn an_agent_that_said_something_has_done_what_nobody_asked_a_proof_for() {
+    let mut sim = Sim::new(Proof::Exit, Gate::None);
+    let says = RunFacts {
+        preview: "nothing was to be changed\n".into(),
+        ..facts(0, false)
+    };
+    sim.attempt(1, &says, false, Gate::None);
+    let end = attempt_end(&sim.0, 1);
+    assert!(
+        matches!(end, AttemptEnd::Green { unproven: true, .. }),
+        "{end:?}"
+    );
 }
 
 #[test]
@@ -252,6 +269,7 @@ fn a_lent_loop_is_given_back_after_its_attempt_and_goes_on_when_lent_again() {
     let green = AttemptEnd::Green {
         changed: true,
         claimed: false,
+        unproven: false,
     };
     assert_eq!(attempt_end(&sim.0, 2), green);
 }
@@ -268,6 +286,7 @@ fn a_host_that_could_not_go_on_fails_no_task_and_takes_back_no_proof() {
     let green = AttemptEnd::Green {
         changed: true,
         claimed: true,
+        unproven: false,
     };
     assert_eq!(attempt_end(&sim.0, 1), green);
     // It was not even begun, or not judged.

@@ -240,6 +240,7 @@ fn step_through(mut scheduler: Scheduler) -> usize {
                         let end = AttemptEnd::Green {
                             changed: true,
                             claimed: true,
+                            unproven: false,
                         };
                         Input::Finished {
                             task: given.task,

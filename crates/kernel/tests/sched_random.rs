@@ -72,6 +72,7 @@ fn planned(plan: &Plan) -> Vec<PlannedTask> {
         complexity: 0,
         after: Vec::new(),
         commands: None,
+        under: None,
         after_blocks: Vec::new(),
     });
     planned.collect()
@@ -653,6 +654,7 @@ impl World {
         let green = AttemptEnd::Green {
             changed: true,
             claimed: true,
+            unproven: false,
         };
         for _ in 0..20 * self.nodes.len() + 20 {
             if self.ended.is_some() {
@@ -762,6 +764,7 @@ fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
             AttemptEnd::Green {
                 changed: true,
                 claimed: !which.is_multiple_of(3),
+                unproven: false,
             },
         ),
         8..12 => world.finish(which, AttemptEnd::Red { tail: tail() }),
@@ -927,6 +930,7 @@ fn makespan(nodes: &[TaskNode], config: SchedConfig) -> u64 {
             end: AttemptEnd::Green {
                 changed: true,
                 claimed: true,
+                unproven: false,
             },
         });
     }
@@ -1040,6 +1044,7 @@ fn a_failure_costs_its_descendants_and_nobody_else() {
                     AttemptEnd::Green {
                         changed: true,
                         claimed: true,
+                        unproven: false,
                     },
                 ),
             }

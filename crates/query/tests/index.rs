@@ -234,6 +234,7 @@ fn a_task_has_the_status_that_every_view_tells() {
         complexity: 0,
         after: Vec::new(),
         commands: None,
+        under: None,
         after_blocks: Vec::new(),
     };
     told(&Event::TasksPlanned {

@@ -24,7 +24,7 @@ pub use self::status_block::{status_block, unjudged, untouched};
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::tasks::{
     CommitRow, TaskRow, WaveRow, active_tasks, blocked_tasks, commits, marked_tasks, queue_lengths,
-    task_rows, task_tone, unlanded, waves,
+    task_rows, task_tone, unlanded, unproven_tasks, waves,
 };
 use crate::tone::Tone;
 use descartes_kernel::event::Cost;

@@ -333,6 +333,7 @@ fn every_task_of_a_train_is_shown_as_being_merged() {
         complexity: 0,
         after: Vec::new(),
         commands: None,
+        under: None,
         after_blocks: Vec::new(),
     };
     let mut tasks = TasksState::default();

@@ -7,6 +7,7 @@ use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gate
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::fleet::check_remote;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_plans::lists::TaskList;
 use descartes_plans::scud::{self, Form};
 use descartes_plans::spec::{LoopSpecConfig, check_template};
 use descartes_store::config::{IterationLimit, Setting, Settings};
@@ -113,7 +114,8 @@ pub fn put(
     if config.verify.is_empty() && !roadmap {
         said.push(default_gates(config, &source, ctx, dir)?);
     }
-    if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
+    let has_gates = !config.verify.is_empty() || every_task_has_gates(&source);
+    if !has_gates && !roadmap && config.completion_promise.is_none() {
         return Err(CliError::usage(
             "without a promise and without a gate, no task can ever count as done",
             "add --verify, or omit --no-promise",
@@ -263,8 +265,8 @@ fn default_gates(
     Ok(said)
 }
 
-/// What is said of the gates that a list of another tool brings along.
-fn gates_of_list(source: &TaskFile) -> Option<String> {
+/// A list of another tool. What is wrong with it is told when it is loaded.
+fn list_of(source: &TaskFile) -> Option<TaskList> {
     let TaskFile::List {
         path,
         format,
@@ -274,9 +276,21 @@ fn gates_of_list(source: &TaskFile) -> Option<String> {
     else {
         return None;
     };
-    // What is wrong with it is told when it is loaded.
-    let list = read_list(path, *format, *options, tag.as_deref(), &[]).ok()?;
-    let list = list.list;
+    let read = read_list(path, *format, *options, tag.as_deref(), &[]);
+    read.ok().map(|read| read.list)
+}
+
+/// Whether the list itself brings a gate for each of its tasks.
+fn every_task_has_gates(source: &TaskFile) -> bool {
+    list_of(source).is_some_and(|list| {
+        let mut work = list.tasks.iter().filter(|task| !task.container);
+        work.all(|task| !list.gates_of(task).is_empty())
+    })
+}
+
+/// What is said of the gates that a list of another tool brings along.
+fn gates_of_list(source: &TaskFile) -> Option<String> {
+    let list = list_of(source)?;
     let of_all: Vec<&str> = list.gates.iter().map(|gate| &*gate.command).collect();
     if !of_all.is_empty() {
         let gates = of_all.join("`, `");

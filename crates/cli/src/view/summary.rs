@@ -9,7 +9,7 @@ use descartes_kernel::step::flags_past_limits;
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
 use descartes_views::view::{
-    GateRow, Life, blocked_tasks, lost, marked_tasks, unjudged, untouched,
+    GateRow, Life, blocked_tasks, lost, marked_tasks, unjudged, unproven_tasks, untouched,
 };
 
 use super::width::one_line;
@@ -141,7 +141,7 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
     }
 }
 
-/// Tasks that are blocked, and those that nobody has proven.
+/// Tasks that are blocked, those that others marked, and those that are done without any proof.
 fn tasks(state: &LoopState) -> Vec<(&'static str, String)> {
     let Some(tasks) = &state.tasks else {
         return Vec::new();
@@ -154,7 +154,11 @@ fn tasks(state: &LoopState) -> Vec<(&'static str, String)> {
         let words = format!("{}: {}: {}", task.name(), task.status.text, task.note);
         ("marked", one_line(&words))
     });
-    blocked.chain(marked).collect()
+    let unproven = unproven_tasks(tasks).into_iter().map(|task| {
+        let words = format!("{}: {}", task.name(), task.note);
+        ("unproven", one_line(&words))
+    });
+    blocked.chain(marked).chain(unproven).collect()
 }
 
 /// The gates as they were last run.

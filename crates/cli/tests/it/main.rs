@@ -95,6 +95,7 @@ mod tasks_blocked;
 mod tasks_budget;
 mod tasks_edited;
 mod tasks_file_away;
+mod tasks_gates;
 mod tasks_input;
 mod tasks_locks;
 mod tasks_marked;

@@ -35,7 +35,8 @@ fn project(tasks: &str) -> World {
 
 const TWO: &str = "- [ ] **a**: First\n- [ ] **b**: Second\n";
 const LOOPING: &str = "- [ ] **a**: First\n  - ralph: true\n";
-const WORKS: &str = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x";
+/// It says something, too: a task without a gate and without a promise asks for that.
+const WORKS: &str = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x ;; print it works";
 
 #[test]
 fn help_and_dry_run_tell_the_limits_that_hold_for_roadmaps() {
@@ -222,6 +223,7 @@ fn a_killed_host_leaves_no_agent_and_is_resumed() {
 fn a_tick_that_was_lost_with_its_host_is_made_up_for_and_nothing_is_done_twice() {
     let world = project("- [ ] **a**: First\n- [ ] **b**: Second\n  - depends: a\n");
     let script = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x\n\
+        print it works\n\
         if-file a.txt unless-file ../../../go touch ../../../begun-${DESCARTES_TASK_ID}\n\
         if-file b.txt unless-file ../../../go hang";
     let agent = world.agent(script);

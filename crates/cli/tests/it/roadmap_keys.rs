@@ -54,7 +54,8 @@ fn state_file(world: &World) -> std::path::PathBuf {
 /// The other task always works.
 fn agent(world: &World, script: &str) -> String {
     world.agent(&format!(
-        "if-file ../../../{MARK}-${{DESCARTES_TASK_ID}} exit 0\n{script}"
+        "if-file ../../../{MARK}-${{DESCARTES_TASK_ID}} print it works\n\
+         if-file ../../../{MARK}-${{DESCARTES_TASK_ID}} exit 0\n{script}"
     ))
 }
 
@@ -153,10 +154,10 @@ fn a_second_cli_takes_over_where_the_first_fails() {
     };
     let config = [
         profile("first", "append ../../../ran first ;; exit 3"),
-        profile("second", "append ../../../ran second"),
+        profile("second", "append ../../../ran second ;; print done"),
     ];
     world.configure(config.concat());
-    run(&world, "true", &[]).assert_code(0);
+    run(&world, "sh -c 'echo done'", &[]).assert_code(0);
     let ran = std::fs::read_to_string(world.state().join("ran")).unwrap();
     assert_eq!(ran, "first\nsecond\n");
 

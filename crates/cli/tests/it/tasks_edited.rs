@@ -82,6 +82,28 @@ work
 }
 
 #[test]
+fn the_box_of_an_equal_under_another_heading_is_not_ticked() {
+    let list = "# Work\n\n## A\n\n- [ ] write tests\n\n## B\n\n- [ ] write tests\n";
+    let world = repository("TODO.md", list);
+    // The agent at A's takes its line away, and does its work all the same.
+    let script = format!(
+        "[ -e {0}/first ] && exit 7\ntouch {0}/first\nsed -i '5d' {1}\nsleep 3\n\
+         echo x > work\necho '<promise>COMPLETE</promise>'\n",
+        world.root().display(),
+        world.path("TODO.md").display()
+    );
+    let agent = world.root().join("agent.sh");
+    std::fs::write(&agent, script).unwrap();
+    let agent = format!("sh {}", agent.display());
+    let words = ["roadmap", "run", "TODO.md", "--command", &agent];
+    let ended = run(&world, &[&words[..], &["--verify", "true"]].concat());
+    ended.assert_code(6);
+    let left = world.read("TODO.md");
+    assert!(left.contains("## B\n\n- [ ] write tests"), "{left}");
+    assert!(said(&ended).contains("1: removed from the file"), "{ended}");
+}
+
+#[test]
 fn a_task_whose_line_goes_while_its_work_is_merged_does_not_land() {
     let world = repository("ROADMAP.md", ROADMAP);
     // Outside of slots gates run on merged work: there the first takes the line away, and waits.

@@ -9,7 +9,7 @@ use descartes_kernel::tasks::{Hurry, Landing, end_after_landing, end_reason};
 use super::event::TaskEvent;
 use super::launch;
 use super::place::Closed;
-use super::runner::{Busy, Merging, Runner, gates_of};
+use super::runner::{Busy, Merging, Runner};
 use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
 
@@ -87,7 +87,7 @@ impl Runner<'_> {
         self.close_place(&ended.account)?;
         let reason = match std::mem::take(&mut self.early).into_reason() {
             Some(reason) => reason,
-            None => end_reason(&ended, gates_of(self.d), self.landing()),
+            None => end_reason(&ended, self.gates(), self.landing()),
         };
         self.d.finish(reason)?;
         Ok(self.d.end())
@@ -109,7 +109,7 @@ impl Runner<'_> {
             self.d.save_last();
             return Ok(self.d.end());
         }
-        let reason = end_after_landing(before, gates_of(self.d), self.landing());
+        let reason = end_after_landing(before, self.gates(), self.landing());
         self.d.finish(reason)?;
         Ok(self.d.end())
     }

@@ -10,7 +10,7 @@ use descartes_plans::roadmap::{growth_prompt, growth_reply};
 use super::event::AttemptNews;
 use super::launch;
 use super::place::Work;
-use super::runner::{Runner, gates_of};
+use super::runner::Runner;
 use super::runner_state::{GROWTH, GrowthStanding};
 use crate::host::HostError;
 
@@ -109,8 +109,7 @@ impl Runner<'_> {
     fn begin_again(&mut self) -> Result<(), HostError> {
         self.loaded = self.source.load()?;
         self.announce()?;
-        let gates = gates_of(self.d);
-        let config = self.config.sched(self.d.state.config.max_iterations, gates);
+        let config = self.config.sched(self.d.state.config.max_iterations);
         let plan = self.loaded.plan.clone();
         self.sched = Scheduler::recover(plan, config, &self.history)
             .map_err(|error| HostError::Internal(error.to_string()))?;

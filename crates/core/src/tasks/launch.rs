@@ -13,6 +13,7 @@ use descartes_kernel::tasks::{
     tasks_sandbox,
 };
 use descartes_plans::graph::{TaskId, TaskIx};
+use descartes_plans::lists::KnownTask;
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
@@ -567,7 +568,11 @@ fn marks_of(runner: &Runner<'_>, landing: &[TaskId]) -> TaskMarks {
     let landed = done.iter().chain(landing);
     let landed = landed.filter(|id| ours.contains(*id)).cloned().collect();
     let nodes = runner.loaded.plan.graph().nodes().iter();
-    let titles = nodes.map(|node| (node.id.to_string(), node.title.clone()));
+    let titles = nodes.map(|node| KnownTask {
+        id: node.id.to_string(),
+        title: node.title.clone(),
+        under: (runner.loaded.briefs.get(&node.id)).and_then(|brief| brief.under.clone()),
+    });
     TaskMarks {
         landed,
         ours,

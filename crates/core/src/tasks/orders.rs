@@ -105,6 +105,7 @@ impl Orders {
             };
             *brief = TaskBrief {
                 text,
+                under: brief.under.take(),
                 ..order.brief.clone()
             };
             mended |= node.rules != order.rules || node.agent != order.agent;

@@ -27,6 +27,7 @@ pub(super) fn planned(loaded: &Loaded) -> (Vec<PlannedTask>, Vec<PlannedBlock>) 
                 complexity: node.weight,
                 after: before.tasks,
                 after_blocks: before.blocks,
+                under: (loaded.briefs.get(&node.id)).and_then(|brief| brief.under.clone()),
                 commands: loaded.briefs.get(&node.id).map(commands),
             });
         }

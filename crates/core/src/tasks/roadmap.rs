@@ -252,6 +252,7 @@ fn brief(
         abort_promise: keys.abort_promise.clone(),
         stall_after: keys.stuck_after,
         sandbox: keys.sandbox,
+        under: None,
         trailer: None,
     }
 }

@@ -27,7 +27,7 @@ use super::locks::{Locks, Wake};
 use super::orders::Orders;
 use super::place::Fresh;
 use super::prepare::{Prepared, check_agents};
-use super::runner::{Busy, Merging, Runner, gates_of};
+use super::runner::{Busy, Merging, Runner};
 use super::runner_state::{AtWork, FileState, Growth, HeldStart, Questions};
 use super::watch::FileWatch;
 use crate::host::driver::Driver;
@@ -94,8 +94,7 @@ impl<'d> Runner<'d> {
         });
         let source = source
             .map_err(|error| HostError::Internal(format!("cannot start a thread: {error}")))?;
-        let gates = gates_of(d);
-        let sched_config = config.sched(d.state.config.max_iterations, gates);
+        let sched_config = config.sched(d.state.config.max_iterations);
         let sched = Scheduler::recover(loaded.plan.clone(), sched_config, &history)
             .map_err(|error| HostError::refused(error.to_string(), "start over with --force"))?;
         let claimed = d.state.tasks.iter().flat_map(|tasks| {
@@ -718,8 +717,7 @@ impl<'d> Runner<'d> {
         {
             self.d.input(&step::Input::Held)?;
         }
-        let gates = gates_of(self.d);
-        let mut config = self.config.sched(self.d.state.config.max_iterations, gates);
+        let mut config = self.config.sched(self.d.state.config.max_iterations);
         if let Some(room) = self.executor.room() {
             config.slots = config.slots.min(room);
         }

@@ -6,9 +6,9 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use descartes_kernel::control::CommandId;
-use descartes_kernel::sched::{self, Ended, Gates, Input, Scheduler};
+use descartes_kernel::sched::{self, Ended, Input, Scheduler};
 use descartes_kernel::state::Spent;
-use descartes_kernel::tasks::{EarlyEnd, TasksConfig};
+use descartes_kernel::tasks::{EarlyEnd, Gates, TasksConfig, gates_of_all};
 use descartes_plans::graph::TaskId;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
@@ -125,9 +125,15 @@ pub(super) struct Runner<'d> {
     pub(super) _lock: Option<RunLock>,
 }
 
-pub(super) fn gates_of(d: &Driver) -> Gates {
-    match d.state.config.verify.is_empty() {
-        true => Gates::None,
-        false => Gates::Some,
+impl Runner<'_> {
+    /// Whether every task has a gate.
+    pub(super) fn gates(&self) -> Gates {
+        let graph = self.loaded.plan.graph();
+        let work = graph.nodes().iter().filter(|node| {
+            let task = graph.find(&node.id);
+            task.is_some_and(|task| graph.is_work(task))
+        });
+        let briefs = work.filter_map(|node| self.loaded.briefs.get(&node.id));
+        gates_of_all(&self.d.state.config, briefs)
     }
 }

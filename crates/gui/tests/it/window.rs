@@ -334,6 +334,7 @@ fn tasks() -> Tale {
     use descartes_kernel::tasks::PlannedTask;
     let task = |id: &str, wave, after: &[&str]| PlannedTask {
         commands: None,
+        under: None,
         id: id.into(),
         title: format!("Build part {id}"),
         wave,

@@ -10,16 +10,6 @@ pub enum Barrier {
     Off,
 }
 
-/// Whether there is a gate that proves tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gates {
-    /// There is: a changed tree or the promise, and green gates, make a task done.
-    #[default]
-    Some,
-    /// There is none: the promise is needed.
-    None,
-}
-
 /// What one agent is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
@@ -42,8 +32,6 @@ pub struct SchedConfig {
     pub max_attempts: u32,
     /// Attempts over all tasks; `None` is no limit.
     pub max_iterations: Option<u32>,
-    /// Whether there is a gate.
-    pub gates: Gates,
     /// What one agent is given.
     pub grouping: Grouping,
     /// Whether a task that somebody else marked while the loop ran counts as the mark says.
@@ -64,7 +52,6 @@ impl Default for SchedConfig {
             merge_batch: 1,
             max_attempts: 3,
             max_iterations: Some(100),
-            gates: Gates::Some,
             grouping: Grouping::Task,
             trust_marks: false,
             shared_tree: false,

@@ -18,6 +18,10 @@ pub enum AttemptEnd {
         changed: bool,
         /// Whether the promise was claimed.
         claimed: bool,
+        /// Whether nothing but the end of its agent says that it is done: no promise was asked for, and
+        /// there is no gate.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unproven: bool,
     },
     /// A gate was red.
     Red {

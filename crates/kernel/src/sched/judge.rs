@@ -4,10 +4,10 @@ use super::record::TaskState;
 use super::state::Scheduler;
 use super::train::{Gated, Step, Train};
 use super::{
-    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MarkEnd,
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Input, MarkEnd,
     MergeEnd, Next, Seen, StopKind, StopReason, TrainEnd,
 };
-use descartes_plans::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
+use descartes_plans::graph::{OnFail, TaskId, TaskIx, TaskStatus};
 
 impl Scheduler {
     /// The events that follow from an input. An input that does not fit, such as the end of an
@@ -177,16 +177,8 @@ impl Scheduler {
             }];
         };
         let next = match end {
-            AttemptEnd::Green { changed, claimed } => {
-                let work = Work {
-                    changed: *changed,
-                    claimed: *claimed,
-                };
-                match self.lacking(task, work) {
-                    None => Next::Land,
-                    Some(kind) => self.failed(task, evidence(kind, "")),
-                }
-            }
+            // Whether that is enough to be done was judged where its gates are known.
+            AttemptEnd::Green { .. } => Next::Land,
             AttemptEnd::Red { tail } => self.failed(task, evidence(EvidenceKind::RedGate, tail)),
             AttemptEnd::Failed { message } => {
                 self.failed(task, evidence(EvidenceKind::AgentFailed, message))
@@ -450,20 +442,6 @@ impl Scheduler {
         events
     }
 
-    /// What a green attempt lacks to be done.
-    fn lacking(&self, task: TaskIx, work: Work) -> Option<EvidenceKind> {
-        let enough = match (self.plan.graph().node(task).rules.proof, self.config.gates) {
-            (Proof::Exit, _) => true,
-            (Proof::Promise, _) | (Proof::Work, Gates::None) => work.claimed,
-            (Proof::Work, Gates::Some) => work.changed || work.claimed,
-        };
-        match (enough, work.changed) {
-            (true, _) => None,
-            (false, true) => Some(EvidenceKind::NoPromise),
-            (false, false) => Some(EvidenceKind::NothingDone),
-        }
-    }
-
     /// One more failed attempt.
     fn failed(&self, task: TaskIx, evidence: Evidence) -> Next {
         let rules = self.plan.graph().node(task).rules;
@@ -582,12 +560,6 @@ impl Scheduler {
             state => (*state != TaskState::of(status)).then(take),
         }
     }
-}
-
-/// What a green attempt came with.
-struct Work {
-    changed: bool,
-    claimed: bool,
 }
 
 fn evidence(kind: EvidenceKind, text: &str) -> Evidence {

@@ -31,7 +31,7 @@ mod state;
 mod train;
 mod view;
 
-pub use config::{Barrier, Gates, Grouping, SchedConfig};
+pub use config::{Barrier, Grouping, SchedConfig};
 pub use event::{
     AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkEnd,
     MergeEnd, Next, Outcome, Seen, StopKind, StopReason, TrainEnd,

@@ -84,7 +84,7 @@ fn run_changed(state: &LoopState, closing: &ClosingFacts) -> bool {
 }
 
 /// What an attempt at a task came to: the agent ended well, did something or claimed to have,
-/// and every gate is green. Where there is no gate the promise is needed.
+/// and every gate is green. Where there is no gate the promise is needed, if one was asked for.
 fn judge_attempt(
     proof: Proof,
     facts: &RunFacts,
@@ -104,7 +104,10 @@ fn judge_attempt(
         (Proven::Red, _) => Verdict::Worked,
         (_, _) if claimed => Verdict::Promise,
         (Proven::Green, Proof::Exit) => Verdict::Gates,
-        (Proven::NoGate, Proof::Exit) => Verdict::Success,
+        // Nobody has asked for a promise, and there is no gate: it has to have done or said something.
+        (Proven::NoGate, Proof::Exit) if changed || !facts.preview.trim().is_empty() => {
+            Verdict::Success
+        }
         (Proven::Green, _) if changed => Verdict::Gates,
         // It worked, and has not said that it is done.
         (Proven::NoGate, _) if changed => Verdict::Worked,

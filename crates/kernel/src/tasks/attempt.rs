@@ -65,13 +65,10 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
         return AttemptEnd::Interrupted;
     }
     match &state.verdict {
-        Some(Verdict::Promise) => AttemptEnd::Green {
+        Some(proof @ (Verdict::Promise | Verdict::Gates | Verdict::Success)) => AttemptEnd::Green {
             changed: true,
-            claimed: true,
-        },
-        Some(Verdict::Gates | Verdict::Success) => AttemptEnd::Green {
-            changed: true,
-            claimed: false,
+            claimed: *proof == Verdict::Promise,
+            unproven: *proof == Verdict::Success,
         },
         Some(Verdict::Blocked(message)) => AttemptEnd::BlockedByAgent {
             message: message.clone(),

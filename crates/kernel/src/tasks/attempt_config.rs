@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use super::config::{TaskFile, TasksConfig};
+use super::outcome::Gates;
 use serde::{Deserialize, Serialize};
 
 use crate::budget;
@@ -30,7 +31,7 @@ pub struct TaskBrief {
     pub promise_match: Option<PromiseMatch>,
     /// Time for one attempt.
     pub timeout: Option<Duration>,
-    /// Gates of its own, before those of the loop.
+    /// Gates of its own and of its list, before those of the loop.
     pub gates: Vec<String>,
     /// Time for each gate.
     pub gate_timeout: Option<Duration>,
@@ -54,11 +55,14 @@ pub struct TaskBrief {
     pub stall_after: Option<u32>,
     /// How far it is confined at least.
     pub sandbox: Option<SandboxLevel>,
+    /// The heading that it stands under, in lists whose tasks have no ids of their own.
+    pub under: Option<String>,
     /// The line of its commit that tells an issue tracker that it is done.
     pub trailer: Option<String>,
 }
 
-/// Gates of the tasks themselves, then those of the loop.
+/// Gates of the tasks themselves and of their list, then those of the loop. Nothing else says which gates a
+/// task has, or whether it has any.
 pub fn attempt_gates(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
     let mut gates: Vec<String> = Vec::new();
     let own = briefs.iter().flat_map(|brief| &brief.gates);
@@ -68,6 +72,19 @@ pub fn attempt_gates(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<
         }
     }
     gates
+}
+
+/// Whether each of these tasks has a gate.
+pub fn gates_of_all<'a>(
+    parent: &IterativeLoopConfig,
+    mut briefs: impl Iterator<Item = &'a TaskBrief>,
+) -> Gates {
+    let has_any =
+        |brief: &TaskBrief| !attempt_gates(parent, std::slice::from_ref(brief)).is_empty();
+    match briefs.all(has_any) {
+        true => Gates::All,
+        false => Gates::NotAll,
+    }
 }
 
 /// The sandbox of whatever runs the work of these tasks: the strictest that the loop or one of them asks

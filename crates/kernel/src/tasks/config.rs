@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::file_wait::TaskKeeper;
-use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
+use crate::sched::{Barrier, Grouping, SchedConfig};
 use descartes_plans::graph::Proof;
 use descartes_plans::lists::trackers::{TrackerCommands, list_name};
 use descartes_plans::lists::{self, ListFormat, ListOptions};
@@ -302,7 +302,7 @@ impl TasksConfig {
     }
 
     /// The scheduler's part of it.
-    pub fn sched(&self, max_iterations: Option<u32>, gates: Gates) -> SchedConfig {
+    pub fn sched(&self, max_iterations: Option<u32>) -> SchedConfig {
         let slots = match self.place {
             WorkPlace::InPlace => 1,
             WorkPlace::Worktrees => self.parallel.max(1),
@@ -317,7 +317,6 @@ impl TasksConfig {
             merge_batch: self.merge_batch.max(1),
             max_attempts: self.max_iterations_per_task,
             max_iterations,
-            gates,
             grouping: if self.use_sub_agents {
                 Grouping::Task
             } else {

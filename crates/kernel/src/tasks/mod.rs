@@ -21,7 +21,7 @@ mod undone_work;
 
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
-    AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks,
+    AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks, gates_of_all,
     growth_config, tasks_sandbox,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
@@ -33,7 +33,7 @@ pub use git_words::{
 pub use keeper_call::{Hurry, KeeperCall};
 pub use landing_branch::{WayBack, other_branch, was_renamed_from};
 pub use mend_landing::{CommitEntry, HalfLandedFile, LeftFile, MendLanding};
-pub use outcome::{end_after_landing, end_reason};
+pub use outcome::{Gates, end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use ref_owner::{ChosenName, RefOwner, TakenName, TreesOf, choose_name, name_number};
 pub use shared_setting::changed_setting;

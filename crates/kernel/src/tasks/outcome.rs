@@ -2,8 +2,16 @@
 
 use super::state::Landing;
 use crate::outcome::{IterativeExitReason, Unlanded};
-use crate::sched::{Ended, Gates, Outcome, StopReason};
+use crate::sched::{Ended, Outcome, StopReason};
 use IterativeExitReason as R;
+
+/// Whether every task of a loop has a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gates {
+    All,
+    /// The word of an agent is all that is known of some.
+    NotAll,
+}
 
 /// Why a task loop ended whose scheduler came to its end. Done is what has landed.
 pub fn end_reason(ended: &Ended, gates: Gates, landing: Option<&Landing>) -> R {
@@ -51,8 +59,8 @@ pub fn end_after_landing(before: &R, gates: Gates, landing: Option<&Landing>) ->
 
 fn complete(gates: Gates) -> R {
     match gates {
-        Gates::Some => R::GatesPassed,
-        Gates::None => R::CompletionPromiseDetected,
+        Gates::All => R::GatesPassed,
+        Gates::NotAll => R::CompletionPromiseDetected,
     }
 }
 

@@ -30,6 +30,9 @@ pub struct PlannedTask {
     /// Blocks of the plan that it depends on as a whole, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after_blocks: Vec<u32>,
+    /// The heading that it stands under, in lists whose tasks have no ids. Not told by older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
     /// What its file has run for it: gates and agents of its own. Not told by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
@@ -68,6 +71,12 @@ pub struct TaskEntry {
     /// Whether its status is somebody else's mark, made while the loop ran and not proven.
     #[serde(default, skip_serializing_if = "is_false")]
     pub marked: bool,
+    /// Whether nothing but the end of its agent says that it is done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unproven: bool,
+    /// The heading that it stands under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
     /// What its file has run for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
@@ -496,6 +505,8 @@ impl TasksState {
                 after: task.after.clone(),
                 after_blocks: task.after_blocks.clone(),
                 marked: known.as_ref().is_some_and(|known| known.marked),
+                unproven: known.as_ref().is_some_and(|known| known.unproven),
+                under: task.under.clone(),
                 commands: task.commands.clone(),
             };
             self.tasks.insert(task.id.clone(), entry);
@@ -564,6 +575,12 @@ impl TasksState {
             Event::AttemptEnded { task, end, next } => {
                 let over = self.leave(task);
                 self.next(task, next, at);
+                if let Some(entry) = self.tasks.get_mut(task) {
+                    entry.unproven = matches!(
+                        end,
+                        crate::sched::AttemptEnd::Green { unproven: true, .. }
+                    );
+                }
                 if let crate::sched::AttemptEnd::Limited {
                     until,
                     login: Some(of),
@@ -761,6 +778,15 @@ impl TasksState {
         done.map(|(id, _)| id.clone()).collect()
     }
 
+    /// Tasks that are done by the word of nobody: there is no gate, and no promise was asked for.
+    pub fn unproven(&self) -> impl Iterator<Item = &TaskId> {
+        let is_unproven = |id: &&TaskId| {
+            let entry = self.tasks.get(*id);
+            entry.is_some_and(|entry| entry.is_done() && entry.unproven)
+        };
+        self.order.iter().filter(is_unproven)
+    }
+
     /// Whether an attempt of this loop proved a task.
     pub fn is_proven_here(&self, task: &TaskId) -> bool {
         let entry = self.tasks.get(task);
@@ -835,6 +861,10 @@ impl TasksState {
         put("wave_commits", json!(self.wave_commits));
         put("blocked_tasks", json!(self.blocked));
         put("marked_tasks", json!(self.marked));
+        let unproven: Vec<&TaskId> = self.unproven().collect();
+        if !unproven.is_empty() {
+            put("unproven_tasks", json!(unproven));
+        }
         if let Some(landing) = &self.landing {
             put("landing", json!(landing));
         }
@@ -897,6 +927,7 @@ mod tests {
         let mut state = TasksState::default();
         let task = |id: &str, wave| PlannedTask {
             commands: None,
+            under: None,
             id: id.into(),
             title: format!("Task {id}"),
             wave,
@@ -938,6 +969,7 @@ mod tests {
         let green = AttemptEnd::Green {
             changed: true,
             claimed: true,
+            unproven: false,
         };
         assert_eq!(end(&mut state, "1", green, Next::Done), Counted::Yes);
         start(&mut state, "2", 0);
@@ -1020,6 +1052,7 @@ mod tests {
         let green = AttemptEnd::Green {
             changed: true,
             claimed: true,
+            unproven: false,
         };
         assert_eq!(end(&mut state, "1", green.clone(), Next::Done), Counted::No);
         assert_eq!(end(&mut state, "2", green, Next::Done), Counted::Yes);

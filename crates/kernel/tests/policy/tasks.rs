@@ -7,10 +7,10 @@ use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::outcome::{Budget, Unlanded};
-use descartes_kernel::sched::{AttemptEnd, Gates, Input, Outcome, StopReason};
+use descartes_kernel::sched::{AttemptEnd, Input, Outcome, StopReason};
 use descartes_kernel::state::{IterativeLoopState, Kept, Spent};
 use descartes_kernel::tasks::{
-    AttemptOf, AttemptTrouble, EarlyEnd, EndedAttempt, Landing, OwnLimits, ProvenStep,
+    AttemptOf, AttemptTrouble, EarlyEnd, EndedAttempt, Gates, Landing, OwnLimits, ProvenStep,
     RoadmapDefaults, TaskBrief, TaskFile, TasksConfig, TasksState, WorkBase, attempt_change,
     attempt_config, end_after_landing, ends_all_tasks, growth_config, shown_wait,
 };
@@ -400,10 +400,10 @@ fn a_loop_that_was_taken_up_to_land_ends_as_it_had_and_done_is_what_landed() {
         ),
     ];
     for (before, landing, wanted) in table {
-        let reason = end_after_landing(&before, Gates::Some, landing.as_ref());
+        let reason = end_after_landing(&before, Gates::All, landing.as_ref());
         assert_eq!(reason, wanted, "{before:?} {landing:?}");
     }
-    let promised = end_after_landing(&blocked(&[], true), Gates::None, None);
+    let promised = end_after_landing(&blocked(&[], true), Gates::NotAll, None);
     assert_eq!(promised, Reason::CompletionPromiseDetected);
 }
 

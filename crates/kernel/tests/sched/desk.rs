@@ -27,6 +27,7 @@ pub fn limited(until: Timestamp) -> AttemptEnd {
 pub const GREEN: AttemptEnd = AttemptEnd::Green {
     changed: true,
     claimed: true,
+    unproven: false,
 };
 
 /// A scheduler, what it asked for since last looked at, and its journal.

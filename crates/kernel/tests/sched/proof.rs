@@ -1,7 +1,7 @@
 //! What makes a task done, red or blocked.
 
 use descartes_kernel::sched::{
-    AttemptEnd, BlockReason, Effect, Event, EvidenceKind, Gates, Input, MergeEnd, Outcome,
+    AttemptEnd, BlockReason, Effect, Event, EvidenceKind, Input, MergeEnd, Outcome,
     SchedConfig, TaskState, WaveState,
 };
 use descartes_plans::graph::Proof;
@@ -72,41 +72,38 @@ fn a_blocked_task_holds_what_depends_on_it_and_nothing_else() {
 }
 
 #[test]
-fn an_agent_that_did_nothing_has_failed_even_where_all_is_green() {
-    let green = |changed, claimed| AttemptEnd::Green { changed, claimed };
+fn what_an_attempt_lacks_is_judged_where_its_gates_are_known() {
     let mut desk = Desk::new(vec![task("1")], SchedConfig::default());
     desk.begin();
-    assert_eq!(desk.end("1", green(false, false)), ["start 1#2@0"]);
+    assert_eq!(
+        desk.end("1", AttemptEnd::NothingDone),
+        ["start 1#2@0"],
+        "an agent that did nothing has failed"
+    );
     assert!(matches!(
         desk.journal.iter().rev().nth(1),
         Some(Event::AttemptEnded { next: descartes_kernel::sched::Next::Retry { evidence }, .. })
             if evidence.kind == EvidenceKind::NothingDone
     ));
+    let by_gates = AttemptEnd::Green {
+        changed: true,
+        claimed: false,
+        unproven: false,
+    };
     assert_eq!(
-        desk.end("1", green(true, false)),
+        desk.end("1", by_gates),
         ["merge 1"],
         "a changed tree and a green gate are enough"
     );
-
-    let mut bare = Desk::new(
-        vec![task("1")],
-        SchedConfig {
-            gates: Gates::None,
-            ..SchedConfig::default()
-        },
-    );
-    bare.begin();
-    assert_eq!(
-        bare.end("1", green(true, false)),
-        ["start 1#2@0"],
-        "without a gate the promise is needed"
-    );
-    assert_eq!(bare.end("1", green(false, true)), ["merge 1"]);
 }
 
 #[test]
 fn what_proves_a_task_is_its_authors_choice() {
-    let green = |changed, claimed| AttemptEnd::Green { changed, claimed };
+    let by_exit = AttemptEnd::Green {
+        changed: true,
+        claimed: false,
+        unproven: true,
+    };
     let mut promise = task("loops");
     promise.rules.proof = Proof::Promise;
     let mut exit = task("plain");
@@ -114,8 +111,8 @@ fn what_proves_a_task_is_its_authors_choice() {
     exit.rules.max_attempts = Some(1);
     let mut desk = Desk::new(vec![promise, exit], two_at_a_time());
     desk.begin();
-    assert_eq!(desk.end("loops", green(true, false)), ["start loops#2@0"]);
-    assert_eq!(desk.end("plain", green(false, false)), ["merge plain"]);
+    assert_eq!(desk.end("loops", AttemptEnd::NoPromise), ["start loops#2@0"]);
+    assert_eq!(desk.end("plain", by_exit), ["merge plain"]);
     desk.put(Input::Merged {
         task: "plain".into(),
         end: MergeEnd::Red {

@@ -32,6 +32,18 @@ pub struct TaskList {
 }
 
 impl TaskList {
+    /// The gates that the list itself brings for a task: its own, then those of all.
+    pub fn gates_of(&self, task: &ListTask) -> Vec<String> {
+        let of_all = self.gates.iter().map(|gate| &gate.command);
+        let mut gates: Vec<String> = Vec::new();
+        for gate in task.gates.iter().chain(of_all) {
+            if !gates.contains(gate) {
+                gates.push(gate.clone());
+            }
+        }
+        gates
+    }
+
     pub(super) fn new(format: ListFormat) -> Self {
         Self {
             format,

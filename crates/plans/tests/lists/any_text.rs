@@ -1,7 +1,7 @@
 //! Any file: read, mark any tasks, every other byte as before, read again: the same tasks.
 
 use descartes_plans::lists::{
-    ListContext, ListFile, ListFormat, ListOptions, Recognized, TaskList, by_content,
+    KnownTask, ListContext, ListFile, ListFormat, ListOptions, Recognized, TaskList, by_content,
     read as read_list,
 };
 use proptest::prelude::*;
@@ -92,10 +92,10 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-fn known(list: &TaskList) -> Vec<(String, String)> {
+fn known(list: &TaskList) -> Vec<KnownTask> {
     let tasks = list.tasks.iter();
     tasks
-        .map(|task| (task.id.clone(), task.title.clone()))
+        .map(KnownTask::of)
         .collect()
 }
 

@@ -8,9 +8,7 @@ use crate::file;
 
 fn known(list: &TaskList) -> Vec<KnownTask> {
     let tasks = list.tasks.iter();
-    tasks
-        .map(|task| (task.id.clone(), task.title.clone()))
-        .collect()
+    tasks.map(KnownTask::of).collect()
 }
 
 fn read(format: ListFormat, text: &str, known: Vec<KnownTask>) -> TaskList {
@@ -52,6 +50,36 @@ fn boxes_without_ids_are_known_by_their_text() {
     assert_eq!(changed[0].text, text.replace("[ ] a", "[x] a"));
     let again = read(ListFormat::Checklist, text, known(&after));
     assert_eq!(ids(&again), ids(&after), "and stay so");
+}
+
+#[test]
+fn a_task_is_not_taken_for_its_equal_under_another_heading() {
+    let text = "## A\n- [ ] write tests\n## B\n- [ ] write tests\n";
+    let before = read(ListFormat::Checklist, text, Vec::new());
+    let left = "## A\n## B\n- [ ] write tests\n";
+    let after = read(ListFormat::Checklist, left, known(&before));
+    assert_eq!(ids(&after), [("2", "write tests")], "the first is gone");
+    let moved = "## B\n- [ ] write tests\n## A\n- [ ] write tests\n";
+    let after = read(ListFormat::Checklist, moved, known(&before));
+    assert_eq!(ids(&after), [("2", "write tests"), ("1", "write tests")]);
+}
+
+#[test]
+fn where_one_of_equals_goes_those_that_are_left_are_new() {
+    let text = "- [ ] a\n- [ ] a\n- [ ] b\n";
+    let before = read(ListFormat::Checklist, text, Vec::new());
+    let left = "- [ ] a\n- [ ] b\n";
+    let after = read(ListFormat::Checklist, left, known(&before));
+    assert_eq!(ids(&after), [("1-2", "a"), ("3", "b")]);
+    // A journal of an older version knows no headings.
+    let mut unplaced = known(&before);
+    unplaced.iter_mut().for_each(|known| known.under = None);
+    let again = read(ListFormat::Checklist, left, unplaced.clone());
+    assert_eq!(ids(&again), ids(&after));
+    assert_eq!(
+        ids(&read(ListFormat::Checklist, text, unplaced)),
+        ids(&before)
+    );
 }
 
 #[test]

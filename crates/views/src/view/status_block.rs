@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     CommitRow, Life, Status, active_tasks, blocked_tasks, commits, lost, marked_tasks,
-    people_state, show_cost, show_tokens, unlanded,
+    people_state, show_cost, show_tokens, unlanded, unproven_tasks,
 };
 use crate::words;
 use descartes_kernel::state::{LoopState, Pause};
@@ -101,6 +101,9 @@ fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
     for task in marked_tasks(tasks) {
         let text = format!("{} ({})", task.name(), task.status.text);
         block.add("Marked by others, not proven", text);
+    }
+    for task in unproven_tasks(tasks) {
+        block.add("Done, unproven", format!("{} ({})", task.name(), task.note));
     }
     if let Some(work) = unlanded(tasks) {
         block.add("Not landed", work);

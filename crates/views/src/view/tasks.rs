@@ -95,7 +95,10 @@ impl TaskRow {
             id: id.clone(),
             title: entry.title.clone(),
             wave: entry.wave,
-            status: Cell::new(task_tone(entry.status), entry.status.to_string()),
+            status: match entry.is_done() && entry.unproven {
+                true => Cell::new(Tone::Warn, "done, unproven"),
+                false => Cell::new(task_tone(entry.status), entry.status.to_string()),
+            },
             attempts: entry.attempts,
             note,
         })
@@ -181,6 +184,14 @@ pub fn blocked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
         note: entry.reason.clone(),
     };
     tasks.blocked.iter().map(row).collect()
+}
+
+/// Those of which nothing but the end of their agents says that they are done.
+pub fn unproven_tasks(tasks: &TasksState) -> Vec<TaskRow> {
+    let note = "no gate, and no promise was asked for";
+    let rows = tasks.unproven();
+    rows.filter_map(|id| TaskRow::of(tasks, id, note.to_owned()))
+        .collect()
 }
 
 /// Those whose status others set: nobody has proven them.

@@ -216,6 +216,9 @@ impl StatusTable<'_> {
         let (status, note) = match task.mark {
             CheckMark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
             CheckMark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
+            CheckMark::Done if self.list("unproven_tasks").iter().any(is) => {
+                ("done", "unproven".to_owned())
+            }
             CheckMark::Done => ("done", String::new()),
             CheckMark::LeftOut => ("left out", String::new()),
             CheckMark::Stopped => ("stopped", String::new()),

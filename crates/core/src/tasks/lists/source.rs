@@ -145,12 +145,12 @@ impl ListSource {
     fn holds_known_tasks(&self, list: &TaskList) -> bool {
         let same = list.tasks.len() == self.known.len();
         let mut both = list.tasks.iter().zip(&self.known);
-        if same && both.all(|(task, (id, _))| task.id == *id) {
+        if same && both.all(|(task, known)| task.id == known.id) {
             return true;
         }
         let now: HashSet<&str> = list.tasks.iter().map(|task| task.id.as_str()).collect();
         let mut known = self.known.iter();
-        known.all(|(id, _)| now.contains(id.as_str()))
+        known.all(|known| now.contains(known.id.as_str()))
     }
 
     /// Whether all files were as they had been read.
@@ -185,7 +185,7 @@ impl TaskSource for ListSource {
         });
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
         let tasks = list.tasks.iter();
-        let known = tasks.map(|task| (task.id.clone(), task.title.clone()));
+        let known = tasks.map(KnownTask::of);
         self.known_before = std::mem::replace(&mut self.known, known.collect());
         let guidance = guidance(list, documents);
         self.seen = Some(read.files.clone());
@@ -346,12 +346,6 @@ impl<'a> ListIndex<'a> {
         documents: &[SpecDocument],
         rule: String,
     ) -> TaskBrief {
-        let mut gates = task.gates.clone();
-        for gate in &self.list.gates {
-            if !gates.contains(&gate.command) {
-                gates.push(gate.command.clone());
-            }
-        }
         let mut text = TaskText {
             id: task.id.clone(),
             title: task.title.clone(),
@@ -369,7 +363,10 @@ impl<'a> ListIndex<'a> {
         });
         TaskBrief {
             text,
-            gates,
+            gates: self.list.gates_of(task),
+            under: (!task.has_own_id)
+                .then(|| KnownTask::of(task).under)
+                .flatten(),
             trailer: task.closes.clone(),
             ..TaskBrief::default()
         }

@@ -280,8 +280,8 @@ impl TrackerSource {
         let Some(command) = command else {
             return Ok(());
         };
-        let title = self.known.iter().find(|(id, _)| id == task);
-        let title = title.map(|(_, title)| title.as_str());
+        let title = self.known.iter().find(|known| known.id == task);
+        let title = title.map(|known| known.title.as_str());
         let input = json!({"id": task, "title": title}).to_string();
         let words = TrackerCommands::about(command, task);
         let variables = [("DESCARTES_TASK_ID", task)];
@@ -335,9 +335,7 @@ impl TaskSource for TrackerSource {
             .map(|task| (TaskId::from(task.id.as_str()), self.brief(&index, task)));
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
         let tasks = list.tasks.iter();
-        self.known = tasks
-            .map(|task| (task.id.clone(), task.title.clone()))
-            .collect();
+        self.known = tasks.map(KnownTask::of).collect();
         self.seen = Some(read.answers);
         self.forgotten = false;
         Ok(Loaded {
