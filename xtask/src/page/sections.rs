@@ -79,6 +79,7 @@ pub const SECTIONS: [Section; 17] = [
             "task-runs",
             "task-attempts",
             "landing-kills",
+            "list-edits",
             "scud",
             "list-tools",
             "gh",

@@ -1,6 +1,7 @@
 //! `cargo xtask tasks`: graphs of tasks at scale, killed, and beside the real `scud`.
 
 mod attempts;
+mod edits;
 mod git_calls;
 mod github;
 mod kills;
@@ -52,6 +53,11 @@ const MEASURES: &[Measure] = &[
         name: "task-attempts",
         about: "2,000 attempts in one process: descriptors, threads and memory stay flat",
         take: attempts::take,
+    },
+    Measure {
+        name: "list-edits",
+        about: "lists edited while their tasks run, with agents that do not let themselves be ended",
+        take: edits::take,
     },
     Measure {
         name: "landing-kills",
