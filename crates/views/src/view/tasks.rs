@@ -51,12 +51,17 @@ impl WaveRow {
 
 /// All waves, first one first.
 pub fn waves(tasks: &TasksState) -> Vec<WaveRow> {
-    (1..=tasks.waves).map(|wave| row(tasks, wave)).collect()
+    let mut waves: Vec<Vec<TaskId>> = vec![Vec::new(); tasks.waves as usize];
+    for id in &tasks.order {
+        let wave = tasks.tasks.get(id).map_or(0, |task| task.wave as usize);
+        let wave = wave.checked_sub(1).and_then(|at| waves.get_mut(at));
+        wave.into_iter().for_each(|wave| wave.push(id.clone()));
+    }
+    let rows = waves.into_iter().zip(1..);
+    rows.map(|(ids, wave)| row(tasks, wave, ids)).collect()
 }
 
-fn row(tasks: &TasksState, wave: u32) -> WaveRow {
-    let of_wave = |id: &&TaskId| tasks.tasks.get(*id).is_some_and(|task| task.wave == wave);
-    let ids: Vec<TaskId> = tasks.order.iter().filter(of_wave).cloned().collect();
+fn row(tasks: &TasksState, wave: u32, ids: Vec<TaskId>) -> WaveRow {
     let entries: Vec<&TaskEntry> = ids.iter().filter_map(|id| tasks.tasks.get(id)).collect();
     let is_open =
         |entry: &&TaskEntry| matches!(entry.status, TaskStatus::Pending | TaskStatus::InProgress);
