@@ -13,11 +13,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Others hold the lock for milliseconds.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Others hold the lock for milliseconds. A loop that waits hears nobody meanwhile, and tries again later.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 /// SCUD itself empties the file before it takes the lock.
-const EMPTY: Duration = Duration::from_secs(2);
+const EMPTY: Duration = Duration::from_secs(1);
 
 /// Why a shared file could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -3,12 +3,12 @@
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::Account;
-use descartes_kernel::step::leave;
+use descartes_kernel::step::{EndRun, leave};
 use descartes_kernel::tasks::{Hurry, Landing, end_after_landing, end_reason};
 
 use super::event::TaskEvent;
 use super::launch;
-use super::place::Closed;
+use super::place::{Closed, Work};
 use super::runner::{Busy, Merging, Runner};
 use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
@@ -59,6 +59,8 @@ impl Runner<'_> {
                 | TaskEvent::Engine { .. }
                 | TaskEvent::RoomChanged
                 | TaskEvent::LockNotice
+                | TaskEvent::Delivered(..)
+                | TaskEvent::Closed(_)
                 | TaskEvent::Prepared(_) => {}
                 TaskEvent::Attempt(news) => drop(self.live.remove(&news.serial)),
                 TaskEvent::Merged(..) | TaskEvent::Stacked(..) | TaskEvent::TrainGated { .. } => {
@@ -118,7 +120,7 @@ impl Runner<'_> {
     fn close_place(&mut self, account: &Account) -> Result<(), HostError> {
         let mut done = launch::done_work(self, account);
         done.append(&mut self.grew);
-        let Closed { waits, kept } = self.place.close(&done);
+        let Closed { waits, kept } = self.closed(done)?;
         self.say()?;
         let kept = fact::trees_kept(&self.d.state, kept);
         self.d.append_all(kept)?;
@@ -150,6 +152,31 @@ impl Runner<'_> {
             self.d.append_all(decided)?;
         }
         Ok(())
+    }
+
+    /// Closes the place apart from this thread, which goes on hearing people: removing may take long.
+    fn closed(&mut self, done: Vec<Work>) -> Result<Closed, HostError> {
+        let (place, tx) = (self.place.clone(), self.d.tx.clone());
+        launch::spawn("close", move || {
+            let closed = TaskEvent::Closed(place.close(&done));
+            drop(tx.send(HostMessage::Task(Box::new(closed))));
+        })?;
+        loop {
+            match self.d.next(None)? {
+                Some(HostMessage::Task(news)) => match *news {
+                    TaskEvent::Closed(closed) => return Ok(closed),
+                    TaskEvent::LockNotice => self.say()?,
+                    // Everything else is over.
+                    _ => {}
+                },
+                Some(message) => {
+                    if self.handle_control(message)? == Some(EndRun::Kill) {
+                        self.kill_all();
+                    }
+                }
+                None => {}
+            }
+        }
     }
 
     fn landing(&self) -> Option<&Landing> {

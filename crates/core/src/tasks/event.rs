@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::asking::SourceAnswer;
 use super::git_error::GitError;
 use super::order::AttemptOrder;
-use super::place::{LandDone, MergeDone, StackDone, TrainDone, WaveDone};
+use super::place::{Closed, LandDone, MergeDone, StackDone, TrainDone, WaveDone};
 
 /// Something became of a task.
 #[derive(Debug)]
@@ -75,6 +75,10 @@ pub(crate) enum TaskEvent {
     WaveCommitted(u32, WaveDone),
     /// The last try to land is over.
     Landed(LandDone),
+    /// What work that the attempt in this slot builds on has delivered, in words.
+    Delivered(u32, Vec<(String, Option<String>)>),
+    /// What is not needed any more was removed.
+    Closed(Closed),
 }
 
 /// What a run of a task's agent came to, for the task loop's own journal.

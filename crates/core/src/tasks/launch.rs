@@ -21,7 +21,7 @@ use super::attempt_control::Control;
 use super::event::TaskEvent;
 use super::git_error::GitErrorKind;
 use super::order::AttemptOrder;
-use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
+use super::place::{GateFailure, MergeDone, RunGates, Wave, Work, Workplace};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::runner::{Busy, Live, Merging, Runner};
 use super::shell::Shell;
@@ -276,7 +276,13 @@ pub(super) fn confined_for<'a>(
     briefs: impl Iterator<Item = &'a TaskBrief>,
 ) -> IterativeLoopConfig {
     let mut whole = config.clone();
-    for brief in briefs {
+    // Tasks that ask for nothing of their own are confined as the loop is.
+    let asking = briefs.filter(|brief| brief.sandbox.is_some() || brief.agent.is_some());
+    let mut asked = BTreeSet::new();
+    for brief in asking {
+        if !asked.insert((brief.sandbox, brief.agent.as_deref(), &brief.fallback)) {
+            continue;
+        }
         let mut own = config.clone();
         own.sandbox = tasks_sandbox(&config.sandbox, std::slice::from_ref(brief));
         // An agent that cannot be read is told of where it is started.
@@ -336,7 +342,8 @@ fn prompt(
         let mut text = brief.text.clone();
         text.name_blocks();
         for dependency in &mut text.dependencies {
-            dependency.delivered = delivered(runner, &dependency.id);
+            let known = runner.delivered.get(&dependency.id);
+            dependency.delivered = known.cloned().flatten();
         }
         let spec = task_spec(
             &runner.config,
@@ -364,11 +371,40 @@ fn prompt(
     Ok(parts.join("\n\n"))
 }
 
+/// Tasks that these build on, and whose work is not in words yet.
+pub(super) fn not_looked_up(runner: &Runner<'_>, attempts: &[Attempt]) -> Vec<String> {
+    let briefs = attempts.iter().filter_map(|one| brief_of(runner, &one.task));
+    let mut unknown = BTreeSet::new();
+    for mut brief in briefs {
+        brief.text.name_blocks();
+        let before = brief.text.dependencies.into_iter().map(|before| before.id);
+        unknown.extend(before.filter(|id| !runner.delivered.contains_key(id)));
+    }
+    unknown.into_iter().collect()
+}
+
+/// Looks up what work has delivered, apart from the driver's thread: git is asked about each.
+pub(super) fn look_up(runner: &Runner<'_>, slot: u32, ids: Vec<String>) -> Result<(), HostError> {
+    let works = ids.into_iter().map(|id| {
+        let work = Work::named(id, String::new());
+        (state_file(runner, &work), work)
+    });
+    let works: Vec<(PathBuf, Work)> = works.collect();
+    let (place, tx) = (runner.place.clone(), runner.d.tx.clone());
+    spawn("delivered", move || {
+        let words = works.into_iter().map(|(file, work)| {
+            let delivered = delivered(&*place, &file, &work);
+            (work.id, delivered)
+        });
+        let words = TaskEvent::Delivered(slot, words.collect());
+        drop(tx.send(HostMessage::Task(Box::new(words))));
+    })
+}
+
 /// What a task that is done has delivered: the files that it changed, and what its agent said.
-fn delivered(runner: &Runner<'_>, id: &str) -> Option<String> {
-    let work = Work::named(id.to_owned(), String::new());
-    let changed = runner.place.delivered(&work);
-    let loaded = descartes_store::state_file::load(&state_file(runner, &work)).ok();
+fn delivered(place: &dyn Workplace, file: &Path, work: &Work) -> Option<String> {
+    let changed = place.delivered(work);
+    let loaded = descartes_store::state_file::load(file).ok();
     let said = loaded.and_then(|loaded| {
         let last = loaded.state.iteration_summaries.last()?;
         last_words(&last.output_preview)

@@ -175,7 +175,7 @@ pub(super) enum Finished {
 
 /// What is left when a task loop is over.
 #[derive(Debug, Default)]
-pub(super) struct Closed {
+pub(crate) struct Closed {
     /// The branch on which finished work waits from now on, where that is another than before.
     pub(super) waits: Option<String>,
     /// Worktrees that were not removed.

@@ -126,6 +126,7 @@ impl<'d> Runner<'d> {
             waking: None,
             merging: Vec::new(),
             busy_since: None,
+            delivered: HashMap::new(),
             no_commit: HashMap::new(),
             ended: None,
             stopped_for_person: false,
@@ -225,6 +226,7 @@ impl<'d> Runner<'d> {
 
     /// Something that worked on the integration worktree is over.
     pub(super) fn free_integration(&mut self, what: Busy) {
+        self.delivered.clear();
         self.merging.retain(|merging| merging.busy != what);
     }
 
@@ -379,6 +381,7 @@ impl<'d> Runner<'d> {
                     true => self.questions.held.push(HeldStart {
                         slot,
                         tasks,
+                        looks_up: false,
                         stopped: false,
                     }),
                     false => self.start_attempt(slot, tasks)?,
@@ -507,7 +510,7 @@ impl<'d> Runner<'d> {
     }
 
     /// Deals with everything that is not about a task.
-    fn handle_control(&mut self, message: HostMessage) -> Result<Option<EndRun>, HostError> {
+    pub(super) fn handle_control(&mut self, message: HostMessage) -> Result<Option<EndRun>, HostError> {
         let asked = self.d.asked_config(&message);
         let refusal = asked.and_then(|config| {
             let dir = self.d.working_dir();
@@ -573,7 +576,8 @@ impl<'d> Runner<'d> {
             return Err(error);
         }
         match news {
-            TaskEvent::LockNotice | TaskEvent::Prepared(_) => Ok(()),
+            TaskEvent::LockNotice | TaskEvent::Prepared(_) | TaskEvent::Closed(_) => Ok(()),
+            TaskEvent::Delivered(slot, words) => self.looked_up(slot, words),
             TaskEvent::RoomChanged => {
                 // The scheduler looks again what can be started.
                 let now = Timestamp::now();

@@ -98,6 +98,8 @@ pub(super) struct Runner<'d> {
     pub(super) merging: Vec<Merging>,
     /// Since when something works on the integration worktree.
     pub(super) busy_since: Option<Duration>,
+    /// What finished work has delivered, in words, as far as it was looked up since the last merge.
+    pub(super) delivered: HashMap<String, Option<String>>,
     /// Why a task's green work is in no commit.
     pub(super) no_commit: HashMap<TaskId, String>,
     pub(super) ended: Option<Box<Ended>>,

@@ -75,6 +75,8 @@ impl AtWork {
 pub(super) struct HeldStart {
     pub(super) slot: u32,
     pub(super) tasks: Vec<Attempt>,
+    /// What the work before it has delivered is being looked up.
+    pub(super) looks_up: bool,
     /// Somebody has ended it before it began.
     pub(super) stopped: bool,
 }

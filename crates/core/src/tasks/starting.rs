@@ -15,7 +15,7 @@ impl Runner<'_> {
         let claims = &self.questions.claims;
         let is_ready = |held: &mut HeldStart| {
             let mut tasks = held.tasks.iter();
-            !tasks.any(|attempt| claims.contains(&attempt.task))
+            !held.looks_up && !tasks.any(|attempt| claims.contains(&attempt.task))
         };
         let ready: Vec<HeldStart> = self.questions.held.extract_if(.., is_ready).collect();
         for held in ready {
@@ -48,10 +48,33 @@ impl Runner<'_> {
             .filter(|attempt| !refused.remove(&attempt.task))
             .collect();
         let tasks = self.without_refused_commands(tasks);
-        match tasks.is_empty() {
-            true => Ok(()),
-            false => launch::attempt(self, slot, &tasks),
+        if tasks.is_empty() {
+            return Ok(());
         }
+        let unknown = launch::not_looked_up(self, &tasks);
+        if unknown.is_empty() {
+            return launch::attempt(self, slot, &tasks);
+        }
+        self.questions.held.push(HeldStart {
+            slot,
+            tasks,
+            looks_up: true,
+            stopped: false,
+        });
+        launch::look_up(self, slot, unknown)
+    }
+
+    /// What the work before an attempt has delivered is known.
+    pub(super) fn looked_up(
+        &mut self,
+        slot: u32,
+        words: Vec<(String, Option<String>)>,
+    ) -> Result<(), HostError> {
+        self.delivered.extend(words);
+        let held = self.questions.held.iter_mut();
+        held.filter(|held| held.slot == slot)
+            .for_each(|held| held.looks_up = false);
+        self.start_held()
     }
 
     /// Tasks that may be started; one that was added while the loop ran, with commands that nobody has

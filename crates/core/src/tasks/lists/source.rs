@@ -443,7 +443,7 @@ impl ToolLock {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let folder = PathBuf::from(name);
-        for _ in 0..TRIES * 10 {
+        for _ in 0..TRIES {
             match std::fs::create_dir(&folder) {
                 Ok(()) => {
                     return Ok(Self {
@@ -463,7 +463,7 @@ impl ToolLock {
         }
         Err(TaskFileError::Busy {
             path: folder,
-            waited: PAUSE * TRIES * 10,
+            waited: PAUSE * TRIES,
         }
         .into())
     }
