@@ -275,6 +275,8 @@ fn a_task_loop_is_told_with_its_waves_blocked_tasks_commits_and_pictures() {
         "Tasks over time",
         ">Wave 2</text>",
         "attempt 1: green",
+        // Without it, a resume would end at once with the same tasks blocked.
+        " --retry-blocked</code>",
         "descartes work",
     ] {
         assert!(page.contains(words), "{words}:\n{page}");

@@ -250,9 +250,12 @@ fn next(gathered: &Gathered, state: &LoopState) -> Markup {
     let named = Named::As(id.clone());
     let status = Status::of(state, gathered.life);
     let mut lines = match &status {
-        // The output of a task loop is that of its tasks' own loops, named below.
+        // The output of a task loop is that of its tasks' own loops, and work that waits is landed from its
+        // folder: both are named below.
         Status::Ended { reason } if state.tasks.is_some() && !reason.is_success() => {
-            vec![named.command("resume", "")]
+            let mut lines = after(reason, state.iterations, state, &named);
+            lines.retain(|line| line.starts_with("descartes loop resume"));
+            lines
         }
         Status::Ended { reason } => after(reason, state.iterations, state, &named),
         Status::Interrupted => vec![named.command("resume", "")],
