@@ -11,6 +11,7 @@ pub fn find_section<'a>(plan: &'a str, id: &str, title: &str) -> Option<&'a str>
     let first = |test: &dyn Fn(&str) -> bool| heads.iter().find(|head| test(head.text));
     let wanted = words(title);
     let head = first(&|text| names_id(text, id))
+        .or_else(|| first(&|text| is_title(text, title)))
         .or_else(|| first(&|text| same_words(text, &wanted)))
         .or_else(|| first(&|text| is_numbered(text, id)))
         .or_else(|| first(&|text| holds_words(text, &wanted)))
@@ -107,6 +108,21 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The title itself, case and blanks aside; the plan may number its sections.
+fn is_title(heading: &str, title: &str) -> bool {
+    let plain = |text: &str| {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        words.join(" ")
+    };
+    let unnumbered = heading.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let unnumbered = unnumbered.trim_start_matches([')', ':', ' ']);
+    let title = plain(title);
+    !title.is_empty()
+        && [heading, unnumbered]
+            .iter()
+            .any(|text| plain(text) == title)
+}
+
 fn same_words(heading: &str, wanted: &[String]) -> bool {
     !wanted.is_empty() && words(heading) == wanted
 }
@@ -165,6 +181,21 @@ mod tests {
             find("8", "Warn early of spring tides"),
             Some("Warn about high spring tides early")
         );
+    }
+
+    #[test]
+    fn a_heading_that_is_the_title_is_found_whatever_its_words() {
+        let plan = "## Task A\na\n## Task B\nb\n## 3. Phase  two\nc\n## the and\nd\n";
+        for (title, text) in [
+            ("Task A", "a"),
+            ("task b ", "b"),
+            ("Phase Two", "c"),
+            ("The and", "d"),
+        ] {
+            let section = find_section(plan, "9", title).unwrap_or_default();
+            assert_eq!(section.lines().last(), Some(text), "{title}");
+        }
+        assert_eq!(find_section(plan, "9", ""), None);
     }
 
     #[test]
