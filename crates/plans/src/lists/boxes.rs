@@ -329,7 +329,8 @@ fn box_at<'a>(
     let span = match (mark.chars().next(), between.is_empty()) {
         (Some(_), _) => start + lead..start + lead + sign.len(),
         (None, true) => start..start,
-        (None, false) => start..start + between.chars().next().map_or(0, char::len_utf8),
+        // All of it: `[x ]` is shown as no box.
+        (None, false) => start..start + between.len(),
     };
     let starred = behind.starts_with('*') && !behind.starts_with("**");
     let text = if starred { &behind[1..] } else { behind };
@@ -465,6 +466,7 @@ mod tests {
             assert_eq!((found.mark, found.text), (mark, rest), "{text}");
             let mut ticked = text.to_owned();
             ticked.replace_range(found.span.clone(), "x");
+            assert!(!ticked.contains("x ]"), "{ticked}");
             let again = read(&ticked).unwrap();
             assert!(again.is_done(), "{ticked}");
             assert_eq!(again.text, rest, "{ticked}");

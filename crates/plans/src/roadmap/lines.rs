@@ -24,6 +24,8 @@ pub struct RoadmapLine<'a> {
     /// Its text without the line end.
     pub text: &'a str,
     pub kind: LineKind,
+    /// The level of the heading that it is by the line under it.
+    pub underlined: Option<usize>,
 }
 
 impl<'a> RoadmapLine<'a> {
@@ -52,6 +54,9 @@ impl<'a> RoadmapLine<'a> {
         if self.kind != LineKind::Plain {
             return None;
         }
+        if let Some(level) = self.underlined {
+            return Some((level, self.text.trim()));
+        }
         let level = self.text.bytes().take_while(|byte| *byte == b'#').count();
         let rest = &self.text[level..];
         let is_heading = (1..=6).contains(&level) && rest.starts_with([' ', '\t']);
@@ -74,6 +79,7 @@ pub fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<RoadmapLine<
             start,
             text,
             kind: LineKind::Plain,
+            underlined: None,
         });
         start = end + 1;
     }
@@ -85,7 +91,58 @@ pub fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<RoadmapLine<
             Some(opening) => hide(&mut all, at, opening, &mut unclosed, findings),
         };
     }
+    underline(&mut all);
     all
+}
+
+/// Finds headings that are told by a line of `=` or `-` under them, which is nothing else then.
+fn underline(all: &mut [RoadmapLine<'_>]) {
+    // What stands between such lines at the start of a file is no text of it.
+    let is_mark = |line: &RoadmapLine<'_>| line.text.trim_end() == "---";
+    let front = match all.first().is_some_and(is_mark) {
+        true => all.iter().skip(1).position(is_mark).map_or(0, |at| at + 2),
+        false => 0,
+    };
+    for at in (front + 1)..all.len() {
+        let Some(level) = underline_level(&all[at]) else {
+            continue;
+        };
+        let begins = at == front + 1 || ends_text(&all[at - 2]);
+        if begins && may_be_title(&all[at - 1]) {
+            all[at - 1].underlined = Some(level);
+            all[at].kind = LineKind::Comment;
+        }
+    }
+}
+
+fn underline_level(line: &RoadmapLine<'_>) -> Option<usize> {
+    let text = line.text.trim();
+    let is_line = |mark: char| text.len() >= 2 && text.chars().all(|c| c == mark);
+    let is_plain = line.kind == LineKind::Plain && line.indent() < 4;
+    match text.chars().next()? {
+        '=' if is_plain && is_line('=') => Some(1),
+        '-' if is_plain && is_line('-') => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether a paragraph may begin below it.
+fn ends_text(line: &RoadmapLine<'_>) -> bool {
+    line.is_blank() || line.kind != LineKind::Plain || line.heading().is_some()
+}
+
+/// Whether it is a line of text, and no item, quote, row or heading.
+fn may_be_title(line: &RoadmapLine<'_>) -> bool {
+    let text = line.text.trim();
+    let is_item = text.starts_with(['-', '*', '+']) && text[1..].starts_with([' ', '\t', '[']);
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let is_numbered = digits > 0 && text[digits..].starts_with([')', '.']);
+    let is_other = text.starts_with(['>', '|', '[', '<']) || underline_level(line).is_some();
+    line.kind == LineKind::Plain
+        && !line.is_blank()
+        && line.indent() < 4
+        && line.heading().is_none()
+        && !(is_item || is_numbered || is_other)
 }
 
 /// Ends that are nowhere below: they are not looked for again, for a file may have thousands of
@@ -196,6 +253,39 @@ impl Unclosed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_under_a_text_makes_it_a_heading_where_markdown_says_so() {
+        let heads = |text: &str| -> Vec<(usize, String)> {
+            let all = lines(text, &mut Vec::new());
+            let heads = all.iter().filter_map(RoadmapLine::heading);
+            heads
+                .map(|(level, text)| (level, text.to_owned()))
+                .collect()
+        };
+        for (text, wanted) in [
+            (
+                "Plan\n====\n\nDone\n----\n- [ ] a\n",
+                &[(1, "Plan"), (2, "Done")][..],
+            ),
+            ("- [ ] a\n\n Done \r\n---\r\n", &[(2, "Done")]),
+            ("# H\nDone\n--\n", &[(1, "H"), (2, "Done")]),
+            ("---\ntitle: x\n---\nDone\n---\n", &[(2, "Done")]),
+            ("- [ ] a\n---\n", &[]),
+            ("1. a\n---\n", &[]),
+            ("a\nb\n---\n", &[]),
+            ("a\n\n---\n", &[]),
+            ("| a |\n---\n", &[]),
+            ("```\nDone\n---\n```\n", &[]),
+            ("a\n-\n", &[]),
+        ] {
+            let wanted: Vec<(usize, String)> = wanted
+                .iter()
+                .map(|(level, text)| (*level, (*text).to_owned()))
+                .collect();
+            assert_eq!(heads(text), wanted, "{text:?}");
+        }
+    }
 
     #[test]
     fn code_and_comments_are_told_apart_from_text() {

@@ -33,8 +33,13 @@ pub(super) fn item<'a>(line: &RoadmapLine<'a>) -> Option<Item<'a>> {
     let after_open = after_bullet.trim_start().strip_prefix('[')?;
     let at = text.len() - after_open.len();
     let mark = after_open.chars().next()?;
+    let blanks = after_open.len() - after_open.trim_start().len();
     let (mark, checkbox, behind) = match mark {
         ']' => (' ', None, &after_open[1..]),
+        // Two blanks are shown as a box by nobody.
+        _ if blanks > 1 && after_open[blanks..].starts_with(']') => {
+            (' ', None, &after_open[blanks + 1..])
+        }
         mark => (
             mark,
             Some(at),
@@ -83,6 +88,7 @@ mod tests {
             start: 0,
             text,
             kind: LineKind::Plain,
+            underlined: None,
         })
     }
 
