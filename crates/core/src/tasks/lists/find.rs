@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use descartes_plans::lists::{ListFormat, Recognized, by_content, by_feature, by_place};
 use descartes_store::safe_open::read_user_text;
+use descartes_text::shell;
 use thiserror::Error;
 
-use super::openspec::{change_of, task_files};
+use super::openspec::{archived_change_of, change_of, task_files};
 
 /// Where beads keeps its database.
 const BEADS: &str = ".beads";
@@ -69,12 +70,16 @@ pub fn find(path: &Path, source: Option<&str>) -> Result<FoundList, FindError> {
     let wanted = source.map(named).transpose()?;
     // `.` and a slash at the end say nothing.
     let path = &path.components().collect::<PathBuf>();
+    if let Some(change) = archived_change_of(path) {
+        return Err(archived(change));
+    }
     if let Some(Wanted::List(format)) = wanted.filter(Wanted::is_tracker) {
         return tracker_at(path, format);
     }
     if path.is_dir() {
         return find_in_folder(path, wanted);
     }
+    refuse_lone_returns(path)?;
     match wanted {
         Some(Wanted::Roadmap) => Ok(FoundList::Roadmap(path.to_owned())),
         Some(Wanted::List(format)) => Ok(list(path, format)),
@@ -153,6 +158,53 @@ fn task_master_tag(path: &Path) -> String {
     tag.unwrap_or("master").to_owned()
 }
 
+/// What an archived change needs to be worked on again.
+fn archived(change: &Path) -> FindError {
+    let name = change.file_name().unwrap_or_default().to_string_lossy();
+    // It is archived as `2026-10-01-NAME`.
+    let is_dated = name.len() > 11
+        && name
+            .bytes()
+            .take(11)
+            .enumerate()
+            .all(|(at, byte)| match at {
+                4 | 7 | 10 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+    let bare = if is_dated { &name[11..] } else { &name };
+    let open = change
+        .parent()
+        .and_then(Path::parent)
+        .map(|all| all.join(bare));
+    FindError::new(
+        format!(
+            "{} is an OpenSpec change that was archived",
+            change.display()
+        ),
+        format!(
+            "name a change that is open; to work on this one again: mv {} {}",
+            shell::path(change),
+            shell::path(&open.unwrap_or_default())
+        ),
+    )
+}
+
+/// Files with line ends that nobody has used since 2001: all of it would be one line.
+fn refuse_lone_returns(path: &Path) -> Result<(), FindError> {
+    let Ok(text) = read_user_text(path) else {
+        return Ok(());
+    };
+    if !text.contains('\r') || text.contains('\n') {
+        return Ok(());
+    }
+    let message = format!(
+        "the lines of {} end with a carriage return alone",
+        path.display()
+    );
+    let hint = format!("convert it: sed -i 's/\\r/\\n/g' {}", shell::path(path));
+    Err(FindError::new(message, hint))
+}
+
 fn find_file(path: &Path) -> Result<FoundList, FindError> {
     let text = read_user_text(path).map_err(|error| {
         let hint = "name a file or folder that is there";
@@ -218,37 +270,51 @@ fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<FoundList, Fi
             return Ok(list);
         }
     }
+    let ours = wanted.is_none().then(|| our_roadmap(folder)).flatten();
     let tasks = folder.join("tasks.md");
-    if found.is_empty() && tasks.is_file() {
+    if found.is_empty() && ours.is_none() && tasks.is_file() {
         return find_file(&tasks);
     }
+    let shown = |path: &Path, format: &str| format!("{} ({format})", path.display());
+    let mut names: Vec<String> = ours.iter().map(|path| shown(path, "roadmap")).collect();
+    names.extend(
+        found
+            .iter()
+            .map(|(path, format)| shown(path, format.as_str())),
+    );
+    let first = ours.clone().or_else(|| Some(found.first()?.0.clone()));
     match found.as_slice() {
+        _ if names.len() > 1 => Err(FindError::new(
+            format!(
+                "{} holds several task lists: {}",
+                folder.display(),
+                names.join(", ")
+            ),
+            format!(
+                "name one of them, for example: {}",
+                first.unwrap_or_default().display()
+            ),
+        )),
         [(path, format)] if format.is_tracker() => tracker_at(path, *format),
         // Its name alone says little.
         [(path, ListFormat::PassesJson)] if wanted.is_none() => find_file(path),
         [(path, format)] => Ok(list(path, *format)),
-        [] => Err(FindError::new(
-            format!("there is no task list in {}", folder.display()),
-            "name its file; known places: openspec/changes/NAME, .kiro/specs/NAME, \
-             specs/NNN-NAME, .taskmaster, backlog, .tickets, .beads, prd.json, TODO.md; issues of a \
-             tracker: --source github --label LABEL",
-        )),
-        several => {
-            let names = several
-                .iter()
-                .map(|(path, format)| format!("{} ({})", path.display(), format.as_str()));
-            let names: Vec<String> = names.collect();
-            let (first, _) = &several[0];
-            Err(FindError::new(
-                format!(
-                    "{} holds several task lists: {}",
-                    folder.display(),
-                    names.join(", ")
-                ),
-                format!("name one of them, for example: {}", first.display()),
-            ))
-        }
+        _ => ours.map(FoundList::Roadmap).ok_or_else(|| {
+            FindError::new(
+                format!("there is no task list in {}", folder.display()),
+                "name its file; known places: ROADMAP.md, openspec/changes/NAME, .kiro/specs/NAME, \
+                 specs/NNN-NAME, .taskmaster, backlog, .tickets, .beads, .claude/epics/NAME, \
+                 .scratch/NAME/issues, prd.json, TODO.md; issues of a tracker: --source github --label LABEL",
+            )
+        }),
     }
+}
+
+/// A roadmap of ours in a folder: other files of that name are plans for people.
+fn our_roadmap(folder: &Path) -> Option<PathBuf> {
+    let file = folder.join("ROADMAP.md");
+    let text = read_user_text(&file).ok()?;
+    (content_of(&file, &text) == Recognized::Roadmap).then_some(file)
 }
 
 fn candidates(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
@@ -294,6 +360,15 @@ fn candidates(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         found.extend(own_list(&folder.join(name)));
     }
     found.extend(own_list(&folder.join(".tickets")));
+    for folder in folders_in(&folder.join(".claude/epics")) {
+        found.extend(own_list(&folder));
+    }
+    for folder in folders_in(&folder.join(".scratch")) {
+        let issues = folder.join("issues");
+        if has_numbered_tasks(&issues) {
+            found.push((issues, ListFormat::Tickets));
+        }
+    }
     if folder.join(BEADS).is_dir() {
         found.extend(own_list(&folder.join(BEADS)));
     }
@@ -354,6 +429,14 @@ fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         found.push((status, ListFormat::Bmad));
     }
     found
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    folders.retain(|folder| folder.is_dir());
+    folders.sort();
+    folders
 }
 
 fn has_numbered_tasks(folder: &Path) -> bool {
@@ -485,6 +568,41 @@ mod tests {
         ] {
             assert_eq!(found(file, text, file, None), expected);
         }
+    }
+
+    #[test]
+    fn a_project_is_searched_for_lists_of_ours_first_and_of_others() {
+        let ours = "# R\n## Tasks\n- [ ] **fetch**: Do\n";
+        let ticket = "---\nid: a\nstatus: open\n---\n";
+        for (file, text, expected) in [
+            ("ROADMAP.md", ours, "roadmap ROADMAP.md"),
+            (".claude/epics/e/001.md", ticket, "ccpm .claude/epics/e"),
+            (
+                ".scratch/f/issues/01-x.md",
+                "Status: ready-for-agent\n\n- [ ] a\n",
+                "tickets .scratch/f/issues",
+            ),
+        ] {
+            assert_eq!(found(file, text, ".", None), expected);
+        }
+        let plan = found("ROADMAP.md", "# 2027\nWe grow.\n", ".", None);
+        assert!(plan.contains("there is no task list"), "{plan}");
+        assert!(plan.contains("known places: ROADMAP.md"), "{plan}");
+    }
+
+    #[test]
+    fn what_cannot_be_run_as_it_lies_is_refused_by_name() {
+        let file = "openspec/changes/archive/2026-10-01-old/tasks.md";
+        for at in [file, "openspec/changes/archive/2026-10-01-old"] {
+            let refused = found(file, "## 1\n- [x] 1.1 a\n- [ ] 1.2 b\n", at, None);
+            assert!(
+                refused.contains("OpenSpec change that was archived"),
+                "{refused}"
+            );
+            assert!(refused.contains("openspec/changes/old\""), "{refused}");
+        }
+        let refused = found("TODO.md", "- [ ] a\r- [ ] b\r", "TODO.md", None);
+        assert!(refused.contains("carriage return alone"), "{refused}");
     }
 
     #[test]

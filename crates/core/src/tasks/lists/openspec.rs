@@ -24,6 +24,14 @@ pub(super) fn change_of(path: &Path) -> Option<&Path> {
     })
 }
 
+/// The archived change that a path lies in: `openspec/changes/archive/NAME`.
+pub(super) fn archived_change_of(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|folder| {
+        let above = folder.ancestors().skip(1).filter_map(Path::file_name);
+        above.take(3).eq(["archive", "changes", "openspec"])
+    })
+}
+
 /// The workflow of a change, where the project has made one of its own.
 fn schema_of(change: &Path) -> Option<OpenSpecSchema> {
     let openspec = change.parent()?.parent()?;
