@@ -94,7 +94,14 @@ impl Server {
     /// The address to open, with a code that works once.
     pub fn url(&self) -> String {
         let gate = &self.app.gate;
-        let here = self.address.to_string();
+        let here = match self.address {
+            // It listens everywhere; nobody can go there.
+            SocketAddr::V4(all) if all.ip().is_unspecified() => {
+                format!("127.0.0.1:{}", all.port())
+            }
+            SocketAddr::V6(all) if all.ip().is_unspecified() => format!("[::1]:{}", all.port()),
+            address => address.to_string(),
+        };
         let (scheme, host) = match (gate.transport(), gate.names()) {
             (Transport::Proxy, [name, ..]) => ("https", name),
             (Transport::Tls, _) => ("https", &here),

@@ -149,10 +149,10 @@ fn form<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestFailure> {
 }
 
 fn order(verb: &str, body: &[u8]) -> Result<SteerOrder, RequestFailure> {
-    let wrong = |message: String| {
-        let hint = "for example: max_iterations=50";
+    let refused = |message: String, hint: &str| {
         RequestFailure::new(StatusCode::UNPROCESSABLE_ENTITY, message, hint)
     };
+    let wrong = |message: String| refused(message, "for example: max_iterations=50");
     let plain = |command| form::<EmptyForm>(body).map(|_| SteerOrder::Send(command));
     match verb {
         "pause" => plain(Command::Pause),
@@ -161,7 +161,10 @@ fn order(verb: &str, body: &[u8]) -> Result<SteerOrder, RequestFailure> {
         "say" => {
             let text = form::<SayForm>(body)?.text;
             match text.trim() {
-                "" => Err(wrong("the note is empty".to_owned())),
+                "" => Err(refused(
+                    "the note is empty".to_owned(),
+                    "write something, for example: text=use the new parser",
+                )),
                 _ => Ok(SteerOrder::Send(Command::Say { text })),
             }
         }

@@ -160,7 +160,9 @@ fn is_address(name: &str) -> bool {
     let bare = name
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'));
-    bare.unwrap_or(name).parse::<IpAddr>().is_ok()
+    let address = bare.unwrap_or(name).parse::<IpAddr>();
+    // `0.0.0.0` is where one listens; pages use it to get past a browser's rules for addresses of this machine.
+    address.is_ok_and(|address| !address.is_unspecified())
 }
 
 /// A name and its port; an IPv6 address stands in brackets.
@@ -201,6 +203,8 @@ mod tests {
         }
         for host in [
             "evil.example:7317",
+            "0.0.0.0:7317",
+            "[::]:7317",
             "127.0.0.1.evil.example:7317",
             "127.0.0.1",
             "127.0.0.1:80",
