@@ -231,7 +231,10 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
         }
         Reason::MaxIterationsReached => vec![more(), logs],
         Reason::BudgetExhausted { .. } => vec![more(), named.command("history", "")],
-        Reason::TasksBlocked { unlanded, .. } => {
+        Reason::TasksBlocked {
+            unlanded,
+            tasks: tasks_blocked,
+        } => {
             let mut next = Vec::new();
             let tasks = state.tasks.as_deref();
             if unlanded.is_some() {
@@ -247,7 +250,13 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
                 next.push(named.command("resume", "--trust-marks"));
             }
             if next.is_empty() {
-                next.push(named.command("resume", ""));
+                // Blocked in their file, by an earlier loop or by a person: this one has not tried them.
+                let of_file = if tasks_blocked.is_empty() {
+                    ""
+                } else {
+                    "--retry-blocked"
+                };
+                next.push(named.command("resume", of_file));
             }
             next.push(logs);
             next

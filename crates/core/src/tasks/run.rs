@@ -292,7 +292,11 @@ impl<'d> Runner<'d> {
                     TaskEvent::Prepared(Err(error)) => {
                         error.log("preparing worktrees");
                         self.say()?;
-                        let hint = error.hint().unwrap_or_else(|| "fix it in git".to_owned());
+                        // git may have been killed; and where something is wrong, it says what.
+                        let hint = error.hint().unwrap_or_else(|| {
+                            "to try again, once nothing is wrong in git: descartes loop resume"
+                                .to_owned()
+                        });
                         return Err(HostError::refused(error.to_string(), hint));
                     }
                     TaskEvent::LockNotice => self.say()?,

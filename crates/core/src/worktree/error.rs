@@ -141,6 +141,9 @@ fn hint_for(why: &str) -> String {
     if why.ends_with("ignores it") {
         return "git init here, or remove it from the ignore rules".to_owned();
     }
+    if why.ends_with("contains a newline") {
+        return "move the project to a folder without a newline in its path".to_owned();
+    }
     "see what git says: git status".to_owned()
 }
 

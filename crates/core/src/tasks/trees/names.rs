@@ -85,7 +85,9 @@ impl Claimant<'_> {
     /// Takes the tag for this loop, and finds the name that it has in refs; `name` is the tag as one.
     /// Whoever is refused later has changed nothing.
     pub(super) fn take(&self, name: &str) -> Result<RefNames, HostError> {
-        let refuse = |error: GitError| HostError::refused(error.to_string(), "fix it in git");
+        let refuse = |error: GitError| {
+            HostError::refused(error.to_string(), "mend what git says, then start again")
+        };
         let common = real(&self.user.common_dir().map_err(refuse)?);
         let me = self.owner(&common).map_err(refuse)?;
         let folder = common.join(FOLDER);
