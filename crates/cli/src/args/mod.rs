@@ -3,6 +3,8 @@
 pub mod agents;
 pub mod engine;
 pub mod free_text;
+#[cfg(test)]
+mod hints;
 pub mod install;
 pub mod loops;
 pub mod mcp;

@@ -5,8 +5,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use descartes_testkit::World;
+use descartes_testkit::world::Finished;
 
 use crate::docs_commands::Situation::{self, *};
+use crate::typed_hints as hints;
 
 /// More lines than this say nothing about the verb.
 const MOST_LINES: usize = 80;
@@ -230,14 +232,21 @@ verbs! {
 /// Types it all, and holds what comes of it against the snapshot.
 fn snapshot(verb: &str, uses: &[(Situation, &[&str])]) {
     let mut text = String::new();
+    let mut wrong = Vec::new();
     for (situation, typed) in uses {
         let world = situation.world();
         let _ = writeln!(text, "# {situation:?}");
+        let mut said = Vec::new();
         for words in *typed {
             let command = format!("descartes {verb} {words}");
             let _ = writeln!(text, "$ {}", command.trim_end());
-            text.push_str(&type_it(&world, verb, words));
+            let ended = type_it(&world, verb, words);
+            text.push_str(&told(&world, &ended));
             text.push('\n');
+            said.push(ended);
+        }
+        for ended in &said {
+            wrong.extend(hints::that_fail(&world, ended));
         }
         world.end_all();
     }
@@ -245,9 +254,10 @@ fn snapshot(verb: &str, uses: &[(Situation, &[&str])]) {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(verb.replace(' ', "-"), text));
+    assert!(wrong.is_empty(), "suggested, and no use: {wrong:#?}");
 }
 
-fn type_it(world: &World, verb: &str, words: &str) -> String {
+fn type_it(world: &World, verb: &str, words: &str) -> Finished {
     let binary = match verb {
         // The window would be found beside it, and wants a screen.
         "gui" => {
@@ -279,7 +289,10 @@ fn type_it(world: &World, verb: &str, words: &str) -> String {
         .args(verb.split(' '))
         .args(shell_words::split(words).unwrap())
         .env("PATH", std::env::join_paths(path).unwrap());
-    let ended = world.run(command);
+    world.run(command)
+}
+
+fn told(world: &World, ended: &Finished) -> String {
     let mut text = format!("exit code {}\n", ended.code().unwrap());
     for (name, said) in [("stdout", ended.stdout()), ("stderr", ended.stderr())] {
         let shown = shown(world, &said);

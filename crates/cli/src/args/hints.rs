@@ -1,0 +1,200 @@
+//! Every command that the program suggests stands in the table `tests/it/hints.txt`, with the test that types
+//! it where it is printed, or with why none does. The table is held against the sources, so a new suggestion
+//! that nobody thought of fails here; and each suggestion is taken by the command line as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use clap::{CommandFactory, Parser};
+
+use super::{Cli, with_verb};
+
+const TABLE: &str = include_str!("../../tests/it/hints.txt");
+
+/// The texts in a source file, without tests and comments.
+fn texts(source: &str) -> Vec<String> {
+    let end = source.find("#[cfg(test)]\nmod tests {");
+    let source = &source[..end.unwrap_or(source.len())];
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let code: Vec<&str> = source.lines().filter(|line| !is_comment(line)).collect();
+    let code = code.join("\n");
+    let mut found = Vec::new();
+    let mut chars = code.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' if chars.peek() == Some(&'"') => drop(chars.next()),
+            '"' => {
+                let mut text = String::new();
+                while let Some(c) = chars.next().filter(|c| *c != '"') {
+                    match (c, c == '\\') {
+                        (_, false) => text.push(c),
+                        _ => match chars.next() {
+                            Some('\n') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                            Some('n') => text.push('\n'),
+                            Some(c) => text.push(c),
+                            None => {}
+                        },
+                    }
+                }
+                found.push(text);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The commands that a text suggests.
+fn suggested(text: &str, verbs: &BTreeSet<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("descartes ") {
+        let line = &text[at..];
+        let verb = line["descartes ".len()..]
+            .split(|c: char| !c.is_alphanumeric())
+            .next();
+        let is_word = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '/');
+        if !is_word || !verb.is_some_and(|verb| verbs.contains(verb)) {
+            continue;
+        }
+        let ends = ["`", ";", "\n", ")", ", ", " (", ": ", " && ", ". ", " ("];
+        let end = ends.iter().filter_map(|end| line.find(end)).min();
+        let command = &line[..end.unwrap_or(line.len())];
+        found.push(command.trim().trim_end_matches(['.', ',', ':']).to_owned());
+    }
+    found
+}
+
+fn collect(folder: &Path, verbs: &BTreeSet<String>, all: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, verbs, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if name == "tests" || name.ends_with("_tests") || path.ends_with("args/hints.rs") {
+                continue;
+            }
+            for text in texts(&std::fs::read_to_string(&path).unwrap()) {
+                for command in suggested(&text, verbs) {
+                    all.entry(command)
+                        .or_insert_with(|| path.display().to_string());
+                }
+            }
+        }
+    }
+}
+
+/// All suggestions of the sources, with a file each.
+fn of_sources() -> BTreeMap<String, String> {
+    let mut verbs: BTreeSet<String> = BTreeSet::new();
+    for verb in Cli::command().get_subcommands() {
+        verbs.insert(verb.get_name().to_owned());
+    }
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(crates).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        if source.is_dir() && !source.parent().unwrap().ends_with("testkit") {
+            collect(&source, &verbs, &mut all);
+        }
+    }
+    all
+}
+
+/// What a row says of a command: a test, `parsed` or `-`, and why.
+fn rows() -> BTreeMap<&'static str, &'static str> {
+    let rows = TABLE.lines().map(str::trim);
+    let rows = rows.filter(|row| !row.is_empty() && !row.starts_with('#'));
+    rows.map(|row| row.split_once(" => ").expect(row)).collect()
+}
+
+#[test]
+fn every_command_that_is_suggested_stands_in_the_table() {
+    let found = of_sources();
+    let rows = rows();
+    let missing: Vec<_> = found
+        .iter()
+        .filter(|(command, _)| !rows.contains_key(command.as_str()))
+        .collect();
+    let gone: Vec<_> = rows
+        .keys()
+        .filter(|command| !found.contains_key(**command))
+        .collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "not in tests/it/hints.txt: {missing:#?}\nonly there: {gone:#?}"
+    );
+}
+
+#[test]
+fn a_row_names_a_test_that_is_there_or_why_there_is_none() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut text = String::new();
+    for folder in ["it", "web", "services"] {
+        let entries = std::fs::read_dir(tests.join(folder)).into_iter().flatten();
+        for entry in entries.flatten() {
+            text.push_str(&std::fs::read_to_string(entry.path()).unwrap_or_default());
+        }
+    }
+    for (command, says) in rows() {
+        match says.split_once(": ") {
+            Some(("-" | "parsed", why)) => assert!(why.len() > 8, "{command}: {why}"),
+            _ => {
+                let is_there = [format!("fn {says}()"), format!("    {says}: \"")];
+                let is_there = is_there.iter().any(|name| text.contains(name));
+                assert!(is_there, "{command}: {says}");
+            }
+        }
+    }
+}
+
+/// The words of a suggestion, with something in the place of what is filled in.
+fn words(command: &str) -> Vec<String> {
+    let mut filled = String::new();
+    let mut rest = command;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let (_, behind) = after.split_once('}').unwrap_or(("", ""));
+        // What is glued to a word is a further word of its own, or nothing.
+        if before.is_empty() || before.ends_with([' ', '\'', '/']) {
+            filled.push('1');
+        }
+        rest = behind;
+    }
+    filled.push_str(rest);
+    let words = shell_words::split(&filled);
+    words.unwrap_or_else(|_| filled.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn every_command_that_is_suggested_is_taken_by_the_command_line() {
+    for (command, says) in rows() {
+        if says.starts_with("-:") {
+            continue;
+        }
+        let words = words(command);
+        let flags = words.iter().rposition(|word| word.starts_with("--"));
+        let least = flags.map_or(2, |at| at + 1).min(words.len());
+        // Words of the sentence may follow.
+        let lengths = (least..=words.len()).rev();
+        let mut tried = lengths.map(|length| {
+            let typed = words[..length].iter().map(std::ffi::OsString::from);
+            Cli::try_parse_from(with_verb(typed))
+        });
+        let taken = tried.find(|parsed| match parsed {
+            Ok(_) => true,
+            // It asks for what is filled in by a person.
+            Err(error) => matches!(
+                error.kind(),
+                clap::error::ErrorKind::MissingRequiredArgument
+                    | clap::error::ErrorKind::DisplayHelp
+                    | clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            ),
+        });
+        assert!(
+            taken.is_some(),
+            "{command}: {:?}",
+            Cli::try_parse_from(&words).err()
+        );
+    }
+}
