@@ -163,7 +163,9 @@ fn words(command: &str) -> Vec<String> {
     }
     filled.push_str(rest);
     let words = shell_words::split(&filled);
-    words.unwrap_or_else(|_| filled.split_whitespace().map(str::to_owned).collect())
+    let words = words.unwrap_or_else(|_| filled.split_whitespace().map(str::to_owned).collect());
+    let number = |word: String| if word == "N" { "1".to_owned() } else { word };
+    words.into_iter().map(number).collect()
 }
 
 #[test]

@@ -31,11 +31,17 @@ fn hinted(run: &Finished) -> Vec<String> {
     let said = run.stdout() + "\n" + &run.stderr();
     let is_hint = |line: &&str| {
         let line = line.trim_start();
-        line.starts_with("hint: ") || line.starts_with("next ") || line.starts_with("descartes ")
+        ["hint: ", "next ", "descartes "]
+            .iter()
+            .any(|begin| line.starts_with(begin))
     };
     let mut found: Vec<String> = Vec::new();
     for line in said.lines().filter(is_hint) {
         for (at, _) in line.match_indices("descartes ") {
+            // As it stands in a manual page, it is a name.
+            if !line[at + "descartes ".len()..].starts_with(char::is_alphabetic) {
+                continue;
+            }
             let command = &line[at..];
             let ends = ["`", ";", ")", ", ", " (", ": "];
             let end = ends.iter().filter_map(|end| command.find(end)).min();
