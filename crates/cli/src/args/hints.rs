@@ -154,10 +154,14 @@ fn words(command: &str) -> Vec<String> {
     let mut rest = command;
     while let Some((before, after)) = rest.split_once('{') {
         filled.push_str(before);
-        let (_, behind) = after.split_once('}').unwrap_or(("", ""));
+        let (name, behind) = after.split_once('}').unwrap_or(("", ""));
         // What is glued to a word is a further word of its own, or nothing.
         if before.is_empty() || before.ends_with([' ', '\'', '/']) {
-            filled.push('1');
+            filled.push_str(match name {
+                "tool" => "claude",
+                "verb" => "status",
+                _ => "1",
+            });
         }
         rest = behind;
     }

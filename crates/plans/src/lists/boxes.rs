@@ -466,7 +466,8 @@ mod tests {
             assert_eq!((found.mark, found.text), (mark, rest), "{text}");
             let mut ticked = text.to_owned();
             ticked.replace_range(found.span.clone(), "x");
-            assert!(!ticked.contains("x ]"), "{ticked}");
+            // What is ticked already stays as it is.
+            assert!(mark != ' ' || !ticked.contains("x ]"), "{ticked}");
             let again = read(&ticked).unwrap();
             assert!(again.is_done(), "{ticked}");
             assert_eq!(again.text, rest, "{ticked}");
