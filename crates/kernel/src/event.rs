@@ -17,7 +17,7 @@ use crate::control::{Command, CommandId};
 use crate::field_change::FieldChange;
 use crate::fleet::KnownOffer;
 use crate::outcome::IterativeExitReason;
-use crate::sandbox::{Denial, SandboxSummary};
+use crate::sandbox::{Denial, PlantedInGit, SandboxSummary};
 use crate::sched;
 use crate::spent::Spent;
 use crate::state::{IterationSummary, LoopState};
@@ -236,6 +236,15 @@ pub enum Event {
         /// In a task loop: 0.
         run: u64,
         denied: Vec<Denial>,
+        /// In a task loop: the task whose attempt it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<descartes_plans::graph::TaskId>,
+    },
+    /// An agent left something that would change what the user's next git command does.
+    PlantedInGit {
+        /// In a task loop: 0.
+        run: u64,
+        planted: Vec<PlantedInGit>,
         /// In a task loop: the task whose attempt it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<descartes_plans::graph::TaskId>,

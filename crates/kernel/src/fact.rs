@@ -12,7 +12,7 @@ use crate::control::CommandId;
 use crate::edits::FieldChange;
 use crate::event::{Decided, Event, HostFacts, TreeFacts};
 use crate::fleet::KnownOffer;
-use crate::sandbox::{Denial, SandboxSummary};
+use crate::sandbox::{Denial, PlantedInGit, SandboxSummary};
 use crate::state::{IterationSummary, IterativeLoopState, LoopState, Spent};
 use crate::tasks::{
     KeptTree, Landing, PlannedBlock, PlannedTask, ProvenTree, TasksState, WorkBase,
@@ -78,6 +78,17 @@ pub fn sandbox_denied_to_task(
     denied.retain(|denial| !is_known(denial));
     let (run, task) = (0, Some(task));
     (!denied.is_empty()).then(|| Decided::new(Event::SandboxDenied { run, denied, task }))
+}
+
+/// What an agent left where it would change what the user's next git command does, as far as it was not told.
+pub fn planted_in_git(
+    state: &LoopState,
+    run: u64,
+    task: Option<TaskId>,
+    mut planted: Vec<PlantedInGit>,
+) -> Option<Decided> {
+    planted.retain(|planted| !state.planted.contains(planted));
+    (!planted.is_empty()).then(|| Decided::new(Event::PlantedInGit { run, planted, task }))
 }
 
 /// The loop made or switched to a branch.

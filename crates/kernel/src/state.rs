@@ -16,7 +16,7 @@ use crate::event::facts::{
 };
 use crate::field_change::FieldChange;
 use crate::outcome::IterativeExitReason;
-use crate::sandbox::{Denial, SandboxSummary};
+use crate::sandbox::{Denial, PlantedInGit, SandboxSummary};
 pub use crate::spent::Spent;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
@@ -225,6 +225,9 @@ pub struct LoopState {
     /// What the sandbox seems to have denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Denial>,
+    /// What agents left where it would change what the user's next git command does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planted: Vec<PlantedInGit>,
     /// What the host itself is at, where that takes time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,

@@ -12,7 +12,7 @@ use crate::control::Command;
 use crate::edits::{FieldChange, changes};
 use crate::event::{Decided, Event, FORMAT, Record, WaitEnd};
 use crate::outcome::IterativeExitReason;
-use crate::sandbox::merge_denials;
+use crate::sandbox::{merge_denials, merge_planted};
 use crate::state::{
     AgentHealth, Change, ChangedGateFile, LoopState, NextPrompt, Note, Nudge, Pause, Phase,
     ProgressState, UserRequests, Wait,
@@ -157,6 +157,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         gate_files: BTreeMap::new(),
         sandbox: None,
         denied: Vec::new(),
+        planted: Vec::new(),
         branch: None,
         changed_gate_files: Vec::new(),
         changes: Vec::new(),
@@ -438,6 +439,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::Branched { name } => state.branch = Some(name.clone()),
         Event::SandboxStarted { sandbox } => state.sandbox = Some((**sandbox).clone()),
         Event::SandboxDenied { denied, .. } => merge_denials(&mut state.denied, denied),
+        Event::PlantedInGit { planted, .. } => merge_planted(&mut state.planted, planted),
         Event::Interrupted { .. }
         | Event::Tagged { .. }
         | Event::Warning { .. }

@@ -11,9 +11,9 @@ use descartes_kernel::gate_files::{
     expand, gate_file_names, is_pattern, program_names, script_names,
 };
 use descartes_kernel::sandbox::{
-    AgentPlaces, CACHE_HOME, ExtraLock, FoundPath, GitPlaces, HomeFolders, OWN_CACHES, RunPurpose,
-    SandboxConfig, SandboxError, SandboxFacts, SandboxLevel, SandboxPlan, apart_caches, home_path,
-    named_hosts, plan, wanted_caches,
+    AgentPlaces, CACHE_HOME, ExtraLock, FoundPath, GitPlaces, HomeFolders, OWN_CACHES,
+    PlantedInGit, RunPurpose, SandboxConfig, SandboxError, SandboxFacts, SandboxLevel, SandboxPlan,
+    apart_caches, home_path, named_hosts, plan, wanted_caches,
 };
 
 mod git;
@@ -71,9 +71,43 @@ impl SandboxProject {
         }
     }
 
+    /// The same without any right in the repository.
+    pub fn without_git(self) -> Self {
+        Self { git: None, ..self }
+    }
+
+    /// Where the work is done.
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// Whether it is a slot of a task loop.
+    pub fn is_slot(&self) -> bool {
+        self.slot.is_some()
+    }
+
     /// The repository's folders.
     pub fn git(&self) -> Option<&GitPlaces> {
         self.git.as_ref()
+    }
+
+    /// Where git would be led to another folder than this repository's: by an agent, since nobody else makes such
+    /// a file there.
+    pub fn misled(&self) -> Option<PathBuf> {
+        let git = self.git.as_ref().filter(|_| self.slot.is_none())?;
+        git::misled(&git.common_dir)
+    }
+
+    /// Takes that out of git's way; says what was done.
+    pub fn put_aside(&self) -> Option<PlantedInGit> {
+        git::put_aside(&self.misled()?)
+    }
+
+    /// Takes away what was made for the time of the runs.
+    pub fn tidy_up(&self) {
+        if let Some(git) = self.git.as_ref().filter(|_| self.slot.is_none()) {
+            git::tidy_up(&git.common_dir);
+        }
     }
 
     /// The branch of ours that it is on, where it is a slot.

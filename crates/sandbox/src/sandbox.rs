@@ -281,15 +281,37 @@ fn make_one(make: &Make) -> io::Result<()> {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)?;
             }
-            let made = std::fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(path);
+            if text.is_empty() {
+                return write_new(path, text);
+            }
+            // Whole at once: a git beside us may read it at any moment.
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".{}.tmp", std::process::id()));
+            let new = path.with_file_name(name);
+            // What lies there was never ours.
+            drop(std::fs::remove_file(&new));
+            write_new(&new, text)?;
+            let made = std::fs::hard_link(&new, path);
+            std::fs::remove_file(&new)?;
             match made {
-                Ok(mut file) => io::Write::write_all(&mut file, text.as_bytes()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                Err(error) => Err(error),
+                // Not every file system has them.
+                Err(_) => write_new(path, text),
+                Ok(()) => Ok(()),
             }
         }
+    }
+}
+
+/// Makes a file, never through a link; one that is there stays.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path);
+    match made {
+        Ok(mut file) => io::Write::write_all(&mut file, text.as_bytes()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }

@@ -75,6 +75,15 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
             });
             return lines.collect();
         }
+        Event::PlantedInGit { planted, task, .. } => {
+            let of = task.as_ref().map(|task| format!("task {task}: "));
+            let of = of.unwrap_or_default();
+            let lines = planted.iter().map(|planted| {
+                let line = one_line(&planted.describe());
+                warn(format!("{of}{line}"))
+            });
+            return lines.collect();
+        }
         Event::Moved {
             working_directory: to,
             ..

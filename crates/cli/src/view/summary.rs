@@ -62,6 +62,8 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         let words = format!("{}: changed since the loop began", changed.describe());
         ("gate file", one_line(&words))
     }));
+    let planted = state.planted.iter();
+    rows.extend(planted.map(|planted| ("git", one_line(&planted.describe()))));
     rows.extend(tasks(state));
     rows.extend(untouched(state).map(|words| ("note", words.to_owned())));
     rows.extend(unjudged(state).map(|words| ("not judged", words)));

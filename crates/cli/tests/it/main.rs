@@ -31,6 +31,7 @@ mod forged_files;
 mod free_text;
 mod gate_files;
 mod git_calls;
+mod git_escapes;
 mod git_remote;
 mod git_snapshots;
 mod gui;

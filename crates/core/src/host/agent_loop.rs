@@ -13,9 +13,11 @@ use jiff::Timestamp;
 use tracing::{Span, debug, info_span};
 
 use super::agent::{ResolvedAgent, resolve_all};
+use super::confined_git::HowSigned;
 use super::driver::Driver;
 use super::end::HostEnd;
 use super::error::HostError;
+use super::git_look::GitLook;
 use super::live_run::LiveRun;
 use super::message::HostMessage;
 use super::prompt_files::PromptFiles;
@@ -46,6 +48,10 @@ pub(crate) struct AgentLoop {
     pub(super) sandbox: Option<LoopSandbox>,
     /// Names of variables that the last agent was not given.
     pub(super) env_dropped: Vec<String>,
+    /// How the user's commits are signed, by the settings of before the first agent.
+    pub(super) signing: HowSigned,
+    /// What was there before the first agent by which git starts programs.
+    pub(super) git_look: Option<GitLook>,
 }
 
 /// The loop of a task is lent to the task loop for one attempt.
@@ -79,6 +85,8 @@ impl AgentLoop {
             attempt: None,
             sandbox,
             env_dropped: Vec::new(),
+            signing: None,
+            git_look: None,
         }
     }
 
@@ -92,6 +100,16 @@ impl AgentLoop {
 
     /// Runs the loop until it is over or left.
     pub(super) fn go(&mut self) -> Result<HostEnd, HostError> {
+        self.take_signing();
+        self.begin_git_look();
+        let end = self.go_on();
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.project().tidy_up();
+        }
+        end
+    }
+
+    fn go_on(&mut self) -> Result<HostEnd, HostError> {
         // What was said while the loop was being opened: a stop is meant for the first agent, too.
         while let Ok(message) = self.d.rx.try_recv() {
             self.handle_control(message)?;

@@ -73,7 +73,15 @@ impl AgentLoop {
             "descartes/{}/{}",
             self.d.state.name, self.d.state.iterations
         );
-        match self.work_tree()?.tag(&name) {
+        let confined = match self.confined_git() {
+            Ok(confined) => confined,
+            Err(error) => {
+                return self.d.warn(format!(
+                    "no tag was created: git cannot be confined: {error}"
+                ));
+            }
+        };
+        match self.work_tree()?.tag_confined(&name, confined.as_ref()) {
             Ok(()) => self.d.append(fact::tagged(name)),
             Err(error) => self.d.warn(format!("no tag was created: {error}")),
         }

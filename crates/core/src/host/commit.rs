@@ -25,7 +25,10 @@ impl AgentLoop {
                 return Ok(None);
             }
         };
-        match self.commit_beside(&message)? {
+        let outcome = self.commit_beside(&message)?;
+        // Hooks and filters ran code of the agent's.
+        self.look_at_git()?;
+        match outcome {
             CommitOutcome::Made { hash } => Ok(Some(hash)),
             CommitOutcome::Nothing => Ok(None),
             CommitOutcome::Failed { message } => {
@@ -36,14 +39,14 @@ impl AgentLoop {
     }
 
     fn commit_beside(&mut self, message: &str) -> Result<CommitOutcome, HostError> {
-        let hooks = match self.hooks_in_sandbox() {
-            Ok(hooks) => hooks,
+        let confined = match self.confined_git() {
+            Ok(confined) => confined,
             Err(error) => {
-                let message = format!("hooks cannot be confined: {error}");
+                let message = format!("git cannot be confined: {error}");
                 return Ok(CommitOutcome::Failed { message });
             }
         };
-        let job = self.work_tree()?.commit_job(message).with_hooks(hooks);
+        let job = self.work_tree()?.commit_job(message).confined(confined);
         let tx = self.d.tx.clone();
         let thread = std::thread::Builder::new().name("commit".to_owned());
         let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));

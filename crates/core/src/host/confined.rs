@@ -1,6 +1,6 @@
 //! Agents and gates of a loop in its sandbox, and what it denied them.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use descartes_kernel::event::{GateEnd, GateFacts};
 use descartes_kernel::fact;
@@ -10,11 +10,10 @@ use descartes_store::logs::tail;
 
 use super::HostError;
 use super::agent_loop::AgentLoop;
-use super::confined_hooks::confined_hooks;
-use super::opening::git_of;
+use super::git_look::GitLook;
 use super::prompt::BuiltPrompt;
-use super::sandbox::{ConfinedRun, GIT_TIME, environment_rules, scrub};
-use crate::worktree::deadline::Deadline;
+use super::sandbox::{ConfinedRun, LoopSandbox, environment_rules, named_in_tree, scrub};
+use crate::worktree::git::confined::ConfinedGit;
 
 /// What of a run's output is looked at for denials.
 const LOOKED_AT: usize = 256 << 10;
@@ -85,27 +84,54 @@ impl AgentLoop {
         Ok((sandbox.confine(&plan, launch)?, Some(plan)))
     }
 
-    /// Hooks that start the user's in the sandbox, where there is one and any of them.
-    pub(super) fn hooks_in_sandbox(&self) -> Result<Option<PathBuf>, HostError> {
-        let git = self
-            .sandbox
-            .as_ref()
-            .and_then(|found| found.project().git());
-        let Some(git) = git else {
+    /// What git of ours runs in, where the loop has a sandbox.
+    pub(super) fn confined_git(&self) -> Result<Option<Arc<ConfinedGit>>, HostError> {
+        let Some(sandbox) = &self.sandbox else {
             return Ok(None);
         };
-        let settings = &self.d.settings;
-        let asked = ["config", "--type=path", "--get-all", "core.hooksPath"];
-        let call = git_of(settings).read(&git.top).args(asked);
-        let set = call.output(Deadline::after(GIT_TIME)).unwrap_or_default();
-        let set = String::from_utf8_lossy(&set).into_owned();
-        // The last one is that of our own call.
-        let hooks = match set.lines().rev().nth(1).filter(|set| !set.is_empty()) {
-            Some(set) => git.top.join(set),
-            None => git.common_dir.join("hooks"),
+        let profile = self.agents.first().map(|agent| agent.profile());
+        let (config, settings) = (&self.d.state.config, &self.d.settings);
+        sandbox.confined_git(config, settings, profile, self.signing.clone())
+    }
+
+    /// How the user's commits are signed: asked before the first agent.
+    pub(super) fn take_signing(&mut self) {
+        let Some(sandbox) = &self.sandbox else {
+            return;
         };
-        let folder = self.d.dir.path().join("hooks");
-        confined_hooks(&self.d.state.config, settings, &git.top, &hooks, &folder)
+        let (config, settings) = (&self.d.state.config, &self.d.settings);
+        if config.git.auto_commit {
+            let profile = self.agents.first().map(|agent| agent.profile());
+            let folder = self.d.dir.path().join("signing.git");
+            self.signing = sandbox.signing(config, settings, profile, &folder);
+        }
+    }
+
+    /// Looks before the first agent at what git finds in the work tree.
+    pub(super) fn begin_git_look(&mut self) {
+        let Some(project) = self.sandbox.as_ref().map(LoopSandbox::project) else {
+            return;
+        };
+        let note = self.d.dir.path().join("git-look.json");
+        let settings = &self.d.settings;
+        let named = project.git().map(|git| named_in_tree(settings, git));
+        let missing = named.map(|named| named.missing).unwrap_or_default();
+        self.git_look = Some(GitLook::begin(settings, project, missing, &note));
+    }
+
+    /// After whatever ran code of the agent's, before the next git of ours: takes out of git's way what leads it
+    /// elsewhere, and tells by what the user's next git would start programs.
+    pub(super) fn look_at_git(&mut self) -> Result<(), HostError> {
+        let Some(look) = &mut self.git_look else {
+            return Ok(());
+        };
+        let moved = self.sandbox.as_ref();
+        let moved = moved.and_then(|sandbox| sandbox.project().put_aside());
+        let mut planted = look.news(&self.d.settings);
+        planted.extend(moved);
+        let run = self.d.state.run().map_or(0, |run| run.run);
+        let event = fact::planted_in_git(&self.d.state, run, None, planted);
+        self.d.append_all(event)
     }
 
     /// What a run wrote into its own objects becomes the repository's.
@@ -114,9 +140,12 @@ impl AgentLoop {
             return Ok(());
         };
         match sandbox.take_over_objects(&self.d.settings) {
-            Ok(()) => Ok(()),
-            Err(why) => self.d.warn(format!("objects of the agent are lost: {why}")),
+            Ok(()) => {}
+            Err(why) => self
+                .d
+                .warn(format!("objects of the agent are lost: {why}"))?,
         }
+        self.look_at_git()
     }
 
     /// Records what the run under way seems to have been denied: all of it where it failed, else what is

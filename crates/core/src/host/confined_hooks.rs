@@ -14,9 +14,7 @@ use descartes_sandbox::SandboxProject;
 use super::error::HostError;
 use super::sandbox::{ConfinedRun, LoopSandbox, environment_rules, scrub};
 use super::settings::{CONFINED_VARIABLE, HostSettings};
-
-/// Variables that name places which are others inside.
-const OTHER_INSIDE: [&str; 4] = ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"];
+use crate::worktree::git::confined::OTHER_INSIDE;
 
 /// Writes hooks into `folder` that start those of `hooks` in the sandbox of a work tree. `None` where
 /// nothing is confined, or no hook is there.
@@ -34,7 +32,10 @@ pub(crate) fn confined_hooks(
     if hooks_there.is_empty() {
         return Ok(None);
     }
-    let start = start_of(config, settings, top, hooks)?;
+    let ours = hooks.starts_with(settings.root.path());
+    let handed: Vec<PathBuf> = ours.then(|| hooks.to_owned()).into_iter().collect();
+    // Not as a slot with objects of its own: what a hook stages has to be there when git goes on.
+    let start = start_of(config, settings, SandboxProject::find(top), &handed)?;
     let failed = |error: std::io::Error| {
         HostError::Internal(format!("hooks for the sandbox cannot be written: {error}"))
     };
@@ -48,38 +49,40 @@ pub(crate) fn confined_hooks(
         let quoted = shell_words::quote(&hook.to_string_lossy()).into_owned();
         let text = format!("{start} {shell}{quoted} \"$@\"\n");
         let to = folder.join(hook.file_name().unwrap_or_default());
-        let mut options = std::fs::OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o755).open(to);
-        let written =
-            file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
-        written.map_err(failed)?;
+        write_script(&to, &text).map_err(failed)?;
     }
     Ok(Some(folder.to_owned()))
 }
 
-/// The words of a script before the hook.
-fn start_of(
+/// Writes a new program.
+pub(super) fn write_script(to: &Path, text: &str) -> std::io::Result<()> {
+    let new = to.with_extension(format!("{}.tmp", uuid::Uuid::now_v7()));
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o755).open(&new);
+    file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))?;
+    std::fs::rename(new, to)
+}
+
+/// The words of a script before the program that it starts in the sandbox of a work tree. `handed` are files
+/// of ours that are shown to it.
+pub(super) fn start_of(
     config: &IterativeLoopConfig,
     settings: &HostSettings,
-    top: &Path,
-    hooks: &Path,
+    project: SandboxProject,
+    handed: &[PathBuf],
 ) -> Result<String, HostError> {
     let profiles = &settings.profiles;
     let profile = profiles.get(&config.backend.backend_type);
     let profile: Option<&Profile> = profile.or(profiles.get(GENERIC));
     let profiles: Vec<&Profile> = profile.into_iter().collect();
-    // Not as a slot with objects of its own: what a hook stages has to be there when git goes on.
-    let project = SandboxProject::find(top);
     let sandbox = LoopSandbox::prepare(config, settings, project, &profiles)?;
     let sandbox =
         sandbox.ok_or_else(|| HostError::Internal("no sandbox is asked for".to_owned()))?;
-    let ours = hooks.starts_with(settings.root.path());
-    let handed: Vec<PathBuf> = ours.then(|| hooks.to_owned()).into_iter().collect();
     let run = ConfinedRun {
         purpose: RunPurpose::Gate,
         profile,
         program: None,
-        handed: &handed,
+        handed,
     };
     let plan = sandbox.plan(config, settings, run)?;
     let words = sandbox.prefix(&plan)?;

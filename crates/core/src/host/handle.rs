@@ -8,6 +8,7 @@ use descartes_kernel::event::StopBy;
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
 use descartes_kernel::step::LastSeen;
 use descartes_proc::Ending;
+use descartes_sandbox::SandboxProject;
 use descartes_store::debug_log::variant;
 use descartes_store::layout::LoopDir;
 use tracing::{error, info, info_span};
@@ -140,7 +141,11 @@ impl Host {
         let end = match &mut self.kind {
             LoopKind::Agents(agents) => agents.go(),
             LoopKind::Tasks(d, tasks) => match tasks.take() {
-                Some(tasks) => tasks.run(d),
+                Some(tasks) => {
+                    let ended = tasks.run(d);
+                    SandboxProject::find(&dir).tidy_up();
+                    ended
+                }
                 None => Err(HostError::Internal("its tasks were run already".to_owned())),
             },
         };

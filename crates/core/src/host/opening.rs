@@ -6,6 +6,7 @@ use std::sync::Arc;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Decided, HostFacts};
 use descartes_kernel::prompt::fill_template;
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::{apply, begin};
 use descartes_store::catalog::{self, LoopMeta};
@@ -133,7 +134,12 @@ pub(super) fn make_branch(
         git: git_of(settings),
         ..TreeOptions::default()
     };
-    match Tree::open_with(dir, &loop_dir.objects(), options).create_branch(&branch) {
+    let tree = Tree::open_with(dir, &loop_dir.objects(), options);
+    let made = match config.sandbox.effective() {
+        SandboxLevel::Off => tree.create_branch(&branch),
+        _ => tree.create_branch_quietly(&branch),
+    };
+    match made {
         Ok(()) => Ok(Some(branch)),
         Err(error) => Err(HostError::refused(
             format!("cannot create branch {branch}: {error}"),

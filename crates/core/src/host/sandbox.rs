@@ -7,7 +7,7 @@ use std::time::Duration;
 use descartes_agents::agent::{self, Profile};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{
-    Access, Denial, EnvironmentRules, ExtraLock, OutsideView, RunPurpose, SandboxError,
+    Access, Denial, EnvironmentRules, ExtraLock, GitPlaces, OutsideView, RunPurpose, SandboxError,
     SandboxLevel, SandboxPlan, SandboxSummary, denied_paths, home_path, named_variables,
 };
 use descartes_proc::Launch;
@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use super::agent::choices;
 use super::error::HostError;
+use super::git_look::NamedInTree;
 use super::opening::git_of;
 use super::pass_env::PassEnv;
 use super::settings::{CONFINED_VARIABLE, HostSettings};
@@ -86,6 +87,15 @@ impl LoopSandbox {
             return Ok(None);
         }
         let around = surroundings(settings)?;
+        if let Some(file) = project.misled() {
+            let file = file.display();
+            return Err(HostError::refused(
+                format!(
+                    "{file} leads git to another folder than this repository's, with other settings and hooks"
+                ),
+                format!("look at what it says, then remove it: rm {file}"),
+            ));
+        }
         let mut plans = Vec::new();
         for profile in profiles {
             for purpose in [RunPurpose::Agent, RunPurpose::Gate] {
@@ -300,8 +310,13 @@ fn inside(plan: &SandboxPlan, env: Vec<(OsString, OsString)>) -> Vec<(OsString, 
 /// The project in a directory. Asked before an agent has been there.
 pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> SandboxProject {
     let mut project = SandboxProject::find(dir);
-    if project.git().is_some() {
-        project.extra_locks = git_settings(settings, dir);
+    if let Some(git) = project.git() {
+        let there = named_in_tree(settings, git).there.into_iter();
+        let locks = there.map(|(path, why)| ExtraLock {
+            path,
+            why: why.to_owned(),
+        });
+        project.extra_locks = locks.collect();
     }
     match slot_objects_of(settings, dir, &project) {
         Some(objects) => {
@@ -327,32 +342,30 @@ fn slot_objects_of(
     of_ours.then(|| SlotObjects::of(&settings.root, &git.top, &git.common_dir))
 }
 
-/// Files in which git finds settings and hooks besides its own: an `include` may lead into the work tree.
-fn git_settings(settings: &HostSettings, dir: &Path) -> Vec<ExtraLock> {
-    let call = git_of(settings).read(dir);
+/// What settings of git name besides git's own files: an `include`, hooks or a filter may lie in the work tree.
+pub(crate) fn named_in_tree(settings: &HostSettings, git: &GitPlaces) -> NamedInTree {
+    let top = &git.top;
+    let mut named = NamedInTree::of(git);
+    let call = git_of(settings).read(top);
     let call = call.args(["config", "--list", "--show-origin", "--null"]);
     let Ok(output) = call.output(Deadline::after(GIT_TIME)) else {
-        return Vec::new();
+        return named;
     };
     let text = String::from_utf8_lossy(&output);
-    let mut found = Vec::new();
+    let home = settings.paths.home.as_deref();
     let mut fields = text.split('\0');
     while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
-        let file = origin.strip_prefix("file:");
-        let hooks = entry.strip_prefix("core.hookspath\n");
-        found.extend(file.map(|file| (file, "settings of git")));
-        found.extend(hooks.map(|folder| (folder, "hooks of git")));
+        let file = origin.strip_prefix("file:").map(|file| top.join(file));
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        // Those of our own call stand in no file.
+        if let Some(file) = file {
+            named.add(key, value, Some(&file), home);
+            named.add_file(file);
+        }
     }
-    let mut locks: Vec<ExtraLock> = found
-        .into_iter()
-        .map(|(path, why)| ExtraLock {
-            path: dir.join(path),
-            why: why.to_owned(),
-        })
-        .collect();
-    locks.sort_by(|a, b| a.path.cmp(&b.path));
-    locks.dedup_by(|a, b| a.path == b.path);
-    locks
+    named.there.sort();
+    named.there.dedup_by(|a, b| a.0 == b.0);
+    named
 }
 
 /// A sandbox outside of any loop: to look at, or to try.

@@ -175,6 +175,7 @@ impl Job {
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
         news.denied = denied_since(&denied, &state.denied);
+        news.planted.clone_from(&state.planted);
         news.ends_all = ends_all_tasks(&state, &self.order.own);
         let counted = state.iterations >= until;
         news.run = state

@@ -50,6 +50,10 @@ impl Runner<'_> {
             work.as_str().into(),
             denied,
         ))?;
+        let planted = std::mem::take(&mut news.planted);
+        let task = Some(work.as_str().into());
+        let planted = fact::planted_in_git(&self.d.state, 0, task, planted);
+        self.d.append_all(planted)?;
         if let Some(run) = news.run.take() {
             let unseen = self.unseen_ms(live.as_ref(), &run.spent);
             let wall_ms = self.take_time() + unseen;

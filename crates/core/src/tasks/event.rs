@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::sandbox::Denial;
+use descartes_kernel::sandbox::{Denial, PlantedInGit};
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
 use descartes_kernel::tasks::{AttemptTrouble, Landing};
@@ -114,6 +114,8 @@ pub(crate) struct AttemptNews {
     /// What its sandbox seems to have denied to it.
     #[serde(default)]
     pub(crate) denied: Vec<Denial>,
+    /// What it left where it would change what the user's next git command does.
+    pub(crate) planted: Vec<PlantedInGit>,
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -139,6 +141,7 @@ impl AttemptNews {
             remote_trouble: None,
             gate_files: Vec::new(),
             denied: Vec::new(),
+            planted: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
             offer_over: None,

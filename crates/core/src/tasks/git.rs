@@ -632,15 +632,30 @@ impl Repo {
         self.quiet(&["reset", "--quiet"]).map(drop)
     }
 
-    /// Whether anything differs from HEAD, untracked files included.
+    /// Whether anything differs from HEAD, untracked files included, also in repositories inside. Those are asked
+    /// one by one: a git that another git starts there goes by settings that an agent may have left.
     pub(super) fn is_dirty(&self) -> Asked<bool> {
-        Ok(!self
-            .ask(&[
-                "status",
-                "--porcelain",
-                "--untracked-files=normal",
-                "--ignore-submodules=none",
-            ])?
-            .is_empty())
+        let changed = self.ask(&[
+            "status",
+            "--porcelain",
+            "--untracked-files=normal",
+            "--ignore-submodules=dirty",
+        ])?;
+        if !changed.is_empty() {
+            return Ok(true);
+        }
+        let staged = self.reading(&["ls-files", "--stage", "-z"]);
+        let staged = staged.output(Deadline::after(GIT_TIMEOUT))?;
+        let links = staged.split(|byte| *byte == 0).filter_map(|row| {
+            let tab = row.iter().position(|byte| *byte == b'\t')?;
+            let path = row.strip_prefix(b"160000 ").and(row.get(tab + 1..))?;
+            Some(self.dir.join(OsStr::from_bytes(path)))
+        });
+        for inside in links.filter(|inside| inside.join(".git").exists()) {
+            if self.beside(&inside).is_dirty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -5,9 +5,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use descartes_agents::agent::GENERIC;
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{
     Landing, ProvenAt, ProvenStep, ProvenTree, TaskMarks, TasksConfig, WayBack, WorkBase,
@@ -23,8 +26,12 @@ use super::place::{
 };
 use super::proven_files::{ProvenFiles, TakenBack};
 use super::shared_settings::SharedSettings;
-use crate::host::HostError;
+use crate::host::confined_git::HowSigned;
+use crate::host::confined_programs::with_confined_programs;
+use crate::host::sandbox::{LoopSandbox, project_of};
+use crate::host::{HostError, HostSettings, git_of};
 use crate::worktree::deadline::Deadline;
+use crate::worktree::git::confined::ConfinedGit;
 use crate::worktree::git::guards::Manner;
 use crate::worktree::pipes::pipe_in;
 use crate::worktree::{CommitOutcome, Git, Head, Tree, TreeKind, TreeOptions, WorktreeError};
@@ -42,6 +49,11 @@ pub(super) struct InPlace {
     tag: String,
     commits: bool,
     git: Git,
+    settings: HostSettings,
+    /// What confines git of ours here: the strictest of all tasks.
+    confined: Arc<Mutex<IterativeLoopConfig>>,
+    /// How the user's commits are signed, by the settings of before the first agent.
+    signing: OnceLock<HowSigned>,
     locks: Locks,
     /// The branch that the loop began on; `None` while that is unknown.
     branch: Mutex<Option<Option<String>>>,
@@ -63,9 +75,12 @@ impl InPlace {
         objects: PathBuf,
         shielded: Vec<PathBuf>,
         config: &TasksConfig,
-        git: Git,
+        whole: &IterativeLoopConfig,
+        settings: &HostSettings,
         fresh: Fresh,
     ) -> Result<Self, HostError> {
+        let confined = Arc::new(Mutex::new(whole.clone()));
+        let git = with_confined_programs(git_of(settings), settings, Arc::clone(&confined));
         let tree = open_tree(dir, &objects, &shielded, &git);
         let place = Self {
             dir: dir.to_owned(),
@@ -74,6 +89,9 @@ impl InPlace {
             tag: config.source.tag(),
             commits: config.auto_commit_waves,
             git,
+            settings: settings.clone(),
+            confined,
+            signing: OnceLock::new(),
             locks: Locks::new(Ours::default()),
             branch: Mutex::default(),
             proven: Mutex::new(ProvenFiles::new(tree)),
@@ -171,7 +189,14 @@ impl InPlace {
     /// Commits, again and again while a lock is in the way.
     fn commit(&self, tree: &Tree, message: &str) -> CommitOutcome {
         loop {
-            let outcome = tree.commit_all(message);
+            let confined = match self.confined_git() {
+                Ok(confined) => confined,
+                Err(error) => {
+                    let message = format!("git cannot be confined: {error}");
+                    return CommitOutcome::Failed { message };
+                }
+            };
+            let outcome = tree.commit_job(message).confined(confined).run();
             let CommitOutcome::Failed { message } = &outcome else {
                 return outcome;
             };
@@ -182,6 +207,43 @@ impl InPlace {
                 self.locks.give_up(&message);
                 return CommitOutcome::Failed { message };
             }
+        }
+    }
+
+    fn config(&self) -> IterativeLoopConfig {
+        let config = self.confined.lock();
+        config.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What gits of ours run in that agents could make start programs; `None` where nothing is confined.
+    fn sandbox(&self) -> Result<Option<LoopSandbox>, HostError> {
+        let config = self.config();
+        let generic = self.settings.profiles.get(GENERIC);
+        let project = project_of(&self.settings, &self.dir);
+        let profiles: Vec<_> = generic.into_iter().collect();
+        LoopSandbox::prepare(&config, &self.settings, project, &profiles)
+    }
+
+    fn confined_git(&self) -> Result<Option<Arc<ConfinedGit>>, HostError> {
+        let signing = self.signing.get().cloned().flatten();
+        match self.sandbox()? {
+            None => Ok(None),
+            Some(sandbox) => sandbox.confined_git(&self.config(), &self.settings, None, signing),
+        }
+    }
+
+    /// Asks how the user signs, before the first agent.
+    fn take_signing(&self) {
+        let folder = self.folder.lock();
+        let folder = folder
+            .unwrap_or_else(PoisonError::into_inner)
+            .join("signing.git");
+        let ask = || match self.sandbox() {
+            Ok(sandbox) => sandbox?.signing(&self.config(), &self.settings, None, &folder),
+            Err(error) => Some(Err(error.to_string())),
+        };
+        if self.commits {
+            self.signing.get_or_init(ask);
         }
     }
 
@@ -250,6 +312,9 @@ pub(super) fn changed_files(
             "-z",
             "--untracked-files=all",
             "--no-renames",
+            // What a repository inside has changed is in no commit of this one, and git would start another git
+            // there, with settings that an agent may have left.
+            "--ignore-submodules=dirty",
         ])
         .guarded(Manner::End)
         .output(Deadline::after(WORK_TREE_TIMEOUT))?;
@@ -287,12 +352,19 @@ impl Workplace for InPlace {
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder.join("tasks");
     }
 
+    fn confine_as(&self, sandbox: &SandboxConfig) {
+        let config = self.confined.lock();
+        let mut config = config.unwrap_or_else(PoisonError::into_inner);
+        config.sandbox.ask_as(sandbox);
+    }
+
     fn land_on(&self, branch: &str) {
         *self.branch() = Some(Some(branch.to_owned()));
     }
 
     fn begin(&self, fresh: Fresh, _: u32) -> Result<Option<Landing>, GitError> {
         self.note_settings(fresh);
+        self.take_signing();
         if let Err(reason) = self.proven().begin() {
             self.unknown(&reason);
         }

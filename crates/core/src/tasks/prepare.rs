@@ -1,7 +1,7 @@
 //! Everything that is checked before a task loop begins: the file, the graph, the place.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use descartes_agents::agent::GENERIC;
 use descartes_bridge::Engine;
@@ -28,6 +28,7 @@ use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
 use super::trees::{Sharing, Trees};
 use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
+use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
 
 /// A task loop that may begin.
@@ -350,7 +351,8 @@ fn open_place(
                 objects,
                 source.shielded(),
                 tasks,
-                git_of(settings),
+                config,
+                settings,
                 fresh,
             )?;
             Ok(Arc::new(place))
@@ -359,7 +361,7 @@ fn open_place(
             let shielded = source.shielded();
             let place = Trees::open(dir, settings, &shielded, tasks, config, Sharing::Users)?;
             if *occasion == Occasion::Start {
-                notices.extend(uncommitted(tasks, settings, dir, source));
+                notices.extend(uncommitted(tasks, config, settings, dir, source));
             }
             notices.extend(place.notices());
             Ok(Arc::new(place))
@@ -373,12 +375,15 @@ const NAMED: usize = 5;
 /// What agents will not see, since it is in no commit.
 fn uncommitted(
     tasks: &TasksConfig,
+    config: &IterativeLoopConfig,
     settings: &HostSettings,
     dir: &Path,
     source: &dyn TaskSource,
 ) -> Option<String> {
     // Where git does not answer, it is asked again by whoever needs it.
-    let mut files = changed_files(&git_of(settings), dir, &source.shielded()).ok()?;
+    let confined = Arc::new(Mutex::new(config.clone()));
+    let git = with_confined_programs(git_of(settings), settings, confined);
+    let mut files = changed_files(&git, dir, &source.shielded()).ok()?;
     let is_copied = |file: &String| {
         let copied = |name: &String| Path::new(file).starts_with(name.trim_start_matches("./"));
         tasks.worktree_copy.iter().any(copied)

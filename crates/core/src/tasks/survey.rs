@@ -137,7 +137,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<WorkItem>, GitError> {
         let inside = path.strip_prefix(&folder).unwrap_or(&path);
         let changed = repo
             .beside(&path)
-            .ask(&["status", "--porcelain"])
+            .ask(&["status", "--porcelain", "--ignore-submodules=dirty"])
             .map_or(0, |out| out.lines().count() as u32);
         pieces.push(WorkItem {
             what: inside.to_string_lossy().into_owned(),

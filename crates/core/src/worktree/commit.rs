@@ -1,10 +1,12 @@
 //! Commits, branches and tags, made as the user would make them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
+use super::git::confined::ConfinedGit;
 use super::pipes::pipe_in;
 use super::repo::{GIT_TIMEOUT, Repo};
 use super::scan_root::ScanRoot;
@@ -35,21 +37,21 @@ pub enum CommitOutcome {
 pub(crate) struct CommitJob {
     what: Result<Box<(Repo, ScanRoot)>, String>,
     message: String,
-    /// Where hooks are that stand for the user's.
-    hooks: Option<PathBuf>,
+    /// It is made in this sandbox.
+    confined: Option<Arc<ConfinedGit>>,
 }
 
 impl CommitJob {
-    /// The same with these hooks in place of the user's.
-    pub(crate) fn with_hooks(self, hooks: Option<PathBuf>) -> CommitJob {
-        CommitJob { hooks, ..self }
+    /// The same in a sandbox: filters, hooks and whatever else git starts on the way.
+    pub(crate) fn confined(self, confined: Option<Arc<ConfinedGit>>) -> CommitJob {
+        CommitJob { confined, ..self }
     }
 
     pub(super) fn new(repo: &Repo, scan_root: &ScanRoot, message: &str) -> CommitJob {
         CommitJob {
             what: Ok(Box::new((repo.clone(), scan_root.clone()))),
             message: message.to_owned(),
-            hooks: None,
+            confined: None,
         }
     }
 
@@ -57,7 +59,7 @@ impl CommitJob {
         CommitJob {
             what: Err(why.to_owned()),
             message: String::new(),
-            hooks: None,
+            confined: None,
         }
     }
 
@@ -66,7 +68,7 @@ impl CommitJob {
         match self.what {
             Ok(what) => what
                 .0
-                .commit_all(&what.1, &self.message, self.hooks.as_deref()),
+                .commit_all(&what.1, &self.message, self.confined.as_ref()),
             Err(message) => CommitOutcome::Failed { message },
         }
     }
@@ -77,9 +79,9 @@ impl Repo {
         &self,
         scan_root: &ScanRoot,
         message: &str,
-        hooks: Option<&Path>,
+        confined: Option<&Arc<ConfinedGit>>,
     ) -> CommitOutcome {
-        match self.try_commit_all(scan_root, message, hooks) {
+        match self.try_commit_all(scan_root, message, confined) {
             Ok(outcome) => outcome,
             Err(WorktreeError::Git { message, .. }) => CommitOutcome::Failed { message },
             Err(other) => CommitOutcome::Failed {
@@ -92,7 +94,7 @@ impl Repo {
         &self,
         scan_root: &ScanRoot,
         message: &str,
-        hooks: Option<&Path>,
+        confined: Option<&Arc<ConfinedGit>>,
     ) -> Result<CommitOutcome, WorktreeError> {
         if let Some(message) = pipe_in(&self.root) {
             return Ok(CommitOutcome::Failed { message });
@@ -100,9 +102,20 @@ impl Repo {
         if let Some(message) = self.commit_would_harm()? {
             return Ok(CommitOutcome::Failed { message });
         }
+        let signing = confined.and_then(|confined| confined.signing.as_ref());
+        let signing = match signing {
+            Some(Err(why)) => {
+                let message = why.clone();
+                return Ok(CommitOutcome::Failed { message });
+            }
+            Some(Ok(signing)) => Some(signing),
+            None => None,
+        };
+        let before = self.head();
         let add = self
             .git
             .act(&self.root)
+            .confined(confined)
             .args(self.add_all())
             .args(["--"])
             .args(scan_root.pathspecs());
@@ -120,15 +133,20 @@ impl Repo {
         let mut commit = self
             .git
             .act(&self.root)
+            .confined(confined)
             .args(["commit", "--quiet", "-m", message]);
+        if confined.is_some() {
+            // Keys are outside.
+            commit = commit.arg("--no-gpg-sign");
+        }
         if !ours.is_empty() {
             // Somebody staged a file of ours: it stays staged, and out of this commit.
             commit = commit.args(["--only", "--"]).args(scan_root.pathspecs());
         }
-        if let Some(hooks) = hooks {
-            commit = commit.configured(&[("core.hooksPath".into(), hooks.into())]);
-        }
         commit.output(Deadline::after(HOOKS))?;
+        if let Some(signing) = signing {
+            self.sign_head(signing, &before)?;
+        }
         match self.head().commit() {
             Some(hash) => Ok(CommitOutcome::Made {
                 hash: hash.to_owned(),
@@ -166,13 +184,27 @@ impl Repo {
         }))
     }
 
-    pub(super) fn create_branch(&self, name: &str) -> Result<(), WorktreeError> {
+    /// Where agents have been, `starts_nothing`: neither hooks nor filters, since nothing confines them yet.
+    pub(super) fn create_branch(
+        &self,
+        name: &str,
+        starts_nothing: bool,
+    ) -> Result<(), WorktreeError> {
         self.check_name("branch", &["check-ref-format", "--branch", name], name)?;
         if self.commit_of(&format!("refs/heads/{name}"))?.is_some() {
             return Err(WorktreeError::Exists {
                 what: "branch",
                 name: name.to_owned(),
             });
+        }
+        if starts_nothing {
+            let full = format!("refs/heads/{name}");
+            if let Some(commit) = self.head().commit() {
+                let make = self.read().args(["update-ref", &full, commit, ""]);
+                make.output(Deadline::after(GIT_TIMEOUT))?;
+            }
+            let to = self.read().args(["symbolic-ref", "HEAD", &full]);
+            return to.output(Deadline::after(GIT_TIMEOUT)).map(drop);
         }
         let switch = self
             .git
@@ -181,7 +213,11 @@ impl Repo {
         switch.output(Deadline::after(HOOKS)).map(drop)
     }
 
-    pub(super) fn tag(&self, name: &str) -> Result<(), WorktreeError> {
+    pub(super) fn tag(
+        &self,
+        name: &str,
+        confined: Option<&Arc<ConfinedGit>>,
+    ) -> Result<(), WorktreeError> {
         let full = format!("refs/tags/{name}");
         self.check_name("tag", &["check-ref-format", &full], name)?;
         match self.commit_of(&full)? {
@@ -194,10 +230,11 @@ impl Repo {
             }
             None => {}
         }
-        let tag = self
-            .git
-            .act(&self.root)
-            .args(["tag", "--no-sign", "--", name]);
+        let tag =
+            self.git
+                .act(&self.root)
+                .confined(confined)
+                .args(["tag", "--no-sign", "--", name]);
         tag.output(Deadline::after(GIT_TIMEOUT)).map(drop)
     }
 

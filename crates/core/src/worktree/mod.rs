@@ -36,6 +36,7 @@ mod rules;
 mod safety;
 mod scan_root;
 mod seed;
+pub(crate) mod signing;
 mod snapshot;
 pub(crate) mod stamp;
 mod state;

@@ -150,12 +150,21 @@ impl Repo {
         self.git
             .read(root)
             .env("GIT_DIR", &self.refs.own)
+            .env("GIT_COMMON_DIR", &self.refs.common)
             .env("GIT_WORK_TREE", root)
     }
 
     fn at_home(&self, call: Call) -> Call {
         call.env("GIT_DIR", &self.refs.own)
+            .env("GIT_COMMON_DIR", &self.refs.common)
             .env("GIT_WORK_TREE", &self.root)
+            // What is missing would be fetched by whatever program settings name for it.
+            .env("GIT_NO_LAZY_FETCH", "1")
+    }
+
+    /// The user's objects.
+    pub(super) fn objects_of_user(&self) -> &Path {
+        &self.theirs
     }
 
     fn filters_off(&self) -> Vec<(OsString, OsString)> {
@@ -221,8 +230,6 @@ impl Repo {
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
                 text::path_list_item(&self.theirs),
             )
-            // A partial clone would ask the network for what it lacks.
-            .env("GIT_NO_LAZY_FETCH", "1")
     }
 
     pub(super) fn head(&self) -> HeadRef {

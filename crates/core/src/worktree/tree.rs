@@ -14,6 +14,7 @@ use super::deadline::Deadline;
 use super::diff::{self, DiffOptions};
 use super::error::{Stop, WorktreeError};
 use super::git::Git;
+use super::git::confined::ConfinedGit;
 use super::git_tree::{GitTree, Reading};
 use super::lines::{Change, Lines};
 use super::own_output;
@@ -436,12 +437,26 @@ impl Tree {
 
     /// Makes a branch at HEAD and switches to it; changes in the work tree come along.
     pub fn create_branch(&self, name: &str) -> Result<(), WorktreeError> {
-        self.repo("a branch")?.create_branch(name)
+        self.repo("a branch")?.create_branch(name, false)
+    }
+
+    /// The same without any hook or filter.
+    pub(crate) fn create_branch_quietly(&self, name: &str) -> Result<(), WorktreeError> {
+        self.repo("a branch")?.create_branch(name, true)
     }
 
     /// Tags HEAD. A tag that is there already, at the same commit, is fine.
     pub fn tag(&self, name: &str) -> Result<(), WorktreeError> {
-        self.repo("a tag")?.tag(name)
+        self.repo("a tag")?.tag(name, None)
+    }
+
+    /// The same in a sandbox, where there is one.
+    pub(crate) fn tag_confined(
+        &self,
+        name: &str,
+        confined: Option<&Arc<ConfinedGit>>,
+    ) -> Result<(), WorktreeError> {
+        self.repo("a tag")?.tag(name, confined)
     }
 
     /// What the repository is in the middle of, and who commits.

@@ -64,6 +64,9 @@ impl Words {
         let path = rule.path.as_path();
         let source = rule.source.as_deref().unwrap_or(path);
         match (rule.access, rule.is_folder) {
+            (Access::ReadOnly, _) if rule.why.may_be_gone() => {
+                self.bind("--ro-bind-try", source, path);
+            }
             (Access::ReadOnly, _) => self.bind("--ro-bind", source, path),
             (Access::Writable | Access::Pinned, _) => self.bind("--bind", source, path),
             (Access::Hidden, false) => {

@@ -319,7 +319,9 @@ fn advice_for(
         | (Access::ReadOnly, Told::NoRight, Mechanism::Landlock) => Some(match kind {
             RuleKind::Program => never("it is a program that is started, which stays as it is"),
             RuleKind::Own => never("it belongs to descartes"),
-            RuleKind::Fixed => of_rule(&|rule| format!("it stays as it is: {}", rule.why.as_str())),
+            RuleKind::Fixed | RuleKind::ForTheRun => {
+                of_rule(&|rule| format!("it stays as it is: {}", rule.why.as_str()))
+            }
             RuleKind::Secret | RuleKind::AskedToHide | RuleKind::Apart | RuleKind::Other => {
                 writable(path, plan, around)
             }

@@ -8,10 +8,13 @@ mod config;
 mod confinement;
 mod denied;
 mod environment;
+mod git_table;
+mod git_words;
 mod level;
 mod limits;
 mod places;
 mod plan;
+mod planted;
 mod secrets;
 mod summary;
 
@@ -25,6 +28,10 @@ pub use denied::{
 };
 pub use descartes_text::sandbox_level::SandboxLevel;
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
+pub use git_table::{
+    COMMON_DIR_IS_HERE, GIT_TABLE, GitEntry, GitHold, GitPlace, GitRow, setting_that_starts,
+};
+pub use git_words::{NamedFile, files_named, plain};
 pub use level::{LevelQuestion, NoSandbox, SettledLevel, Unchecked, WantedLevel};
 pub use limits::{GroupFacts, GroupOrder, HeldLimits, LimitFacts};
 pub use places::{HomeFolders, home_path};
@@ -33,5 +40,6 @@ pub use plan::{
     RuleReason, RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit,
     hosts_of, named_hosts, plan,
 };
+pub use planted::{PlantedInGit, merge_planted};
 pub use secrets::{STAND_INS, stand_in};
 pub use summary::{Mechanism, SandboxSummary};

@@ -58,22 +58,6 @@ pub(super) const TREE_SETTINGS: &[&str] = &[
     ".husky",
 ];
 
-/// In the folder of a repository: what decides which programs git starts. All but the last are made
-/// where they are missing.
-pub(super) const GIT_LOCKS: &[(&str, GitEntry)] = &[
-    ("config", GitEntry::File),
-    ("hooks", GitEntry::Folder),
-    ("info", GitEntry::Folder),
-    ("modules", GitEntry::IfThere),
-];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GitEntry {
-    File,
-    Folder,
-    IfThere,
-}
-
 /// Where a user's files are. The folders of XDG may lie elsewhere than usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HomeFolders {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::sandbox::{GitPlaces, SlotGit};
+use descartes_kernel::sandbox::{COMMON_DIR_IS_HERE, GitPlaces, PlantedInGit, SlotGit};
 
 use super::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, SlotOrigin, real};
 
@@ -10,13 +10,15 @@ use super::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, SlotOrigin, real};
 pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
     let top = work_dir.ancestors().find(|dir| dir.join(".git").exists())?;
     let entry = top.join(".git");
-    let git_dir = match entry.symlink_metadata().ok()?.is_dir() {
+    let is_folder = entry.symlink_metadata().ok()?.is_dir();
+    let git_dir = match is_folder {
         true => entry,
         false => linked(top, &entry)?,
     };
     let common_dir = match std::fs::read_to_string(git_dir.join("commondir")) {
-        Ok(text) => real(&git_dir.join(text.trim())),
-        Err(_) => git_dir.clone(),
+        // No git makes such a file in a repository that has its folder to itself: an agent would.
+        Ok(text) if !is_folder => real(&git_dir.join(text.trim())),
+        _ => git_dir.clone(),
     };
     is_repository(&common_dir).then(|| GitPlaces {
         top: top.to_owned(),
@@ -52,6 +54,45 @@ fn work_tree_of(git_dir: &Path) -> Option<PathBuf> {
 
 fn is_repository(folder: &Path) -> bool {
     folder.join("HEAD").exists() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
+}
+
+/// The file in git's own folder that leads it to another, where there is one that does.
+pub(super) fn misled(common: &Path) -> Option<PathBuf> {
+    let file = common.join("commondir");
+    let found = file.symlink_metadata().ok()?;
+    let is_ours = found.is_file()
+        && std::fs::read_to_string(&file)
+            .is_ok_and(|text| text.trim() == COMMON_DIR_IS_HERE.trim());
+    (!is_ours).then_some(file)
+}
+
+/// Moves it to another name; says so.
+pub(super) fn put_aside(file: &Path) -> Option<PlantedInGit> {
+    let mut names = (0..1000).map(|n| file.with_file_name(format!("commondir.put-aside-{n}")));
+    let aside = names.find(|aside| aside.symlink_metadata().is_err())?;
+    let what = "it leads git to another folder for settings and hooks";
+    let (what, remove) = match std::fs::rename(file, &aside) {
+        Ok(()) => (
+            format!(
+                "{what}; it is {} now, where git does not look",
+                aside.display()
+            ),
+            aside.as_path(),
+        ),
+        Err(error) => (format!("{what}; it cannot be moved away: {error}"), file),
+    };
+    Some(PlantedInGit {
+        file: file.display().to_string(),
+        what,
+        undo: format!("rm -r {}", shell_words::quote(&remove.to_string_lossy())),
+    })
+}
+
+/// Takes away what locks that name while agents run.
+pub(super) fn tidy_up(common: &Path) {
+    if misled(common).is_none() {
+        drop(std::fs::remove_file(common.join("commondir")));
+    }
 }
 
 /// Folders that the repository keeps for other work trees.

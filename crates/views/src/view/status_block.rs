@@ -184,6 +184,9 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
     for denied in &state.denied {
         block.add("Denied", denied.describe());
     }
+    for planted in &state.planted {
+        block.add("Left for git", planted.describe());
+    }
     for changed in &state.changed_gate_files {
         block.add("Gate file changed since the loop began", changed.describe());
     }

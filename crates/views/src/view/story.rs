@@ -12,7 +12,7 @@ use crate::tone::{Cell, Tone};
 use crate::words;
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record, WaitEnd};
-use descartes_kernel::sandbox::Denial;
+use descartes_kernel::sandbox::{Denial, PlantedInGit};
 use descartes_kernel::state::{LoopState, Phase, Wait};
 use descartes_kernel::steering::Sender;
 use descartes_text::units::plural;
@@ -285,6 +285,11 @@ fn remark(event: &Event) -> Option<String> {
             let denied: Vec<String> = denied.iter().map(Denial::describe).collect();
             let of = task.as_ref().map(|task| format!("task {task}: "));
             of.unwrap_or_default() + &denied.join("; ")
+        }
+        Event::PlantedInGit { planted, task, .. } => {
+            let planted: Vec<String> = planted.iter().map(PlantedInGit::describe).collect();
+            let of = task.as_ref().map(|task| format!("task {task}: "));
+            of.unwrap_or_default() + &planted.join("; ")
         }
         Event::Moved {
             working_directory, ..

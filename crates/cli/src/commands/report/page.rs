@@ -134,6 +134,8 @@ fn asked(gathered: &Gathered, state: &LoopState) -> Markup {
     rows.push(("sandbox", text(&state.sandbox_label()).render()));
     let denied = state.denied.iter();
     rows.extend(denied.map(|denied| ("denied", text(&denied.describe()).render())));
+    let planted = state.planted.iter();
+    rows.extend(planted.map(|planted| ("left for git", text(&planted.describe()).render())));
     html! {
         @if !config.prompt.trim().is_empty() { (block(&config.prompt, "the prompt")) }
         div.wide { (facts(&rows)) } "\n"

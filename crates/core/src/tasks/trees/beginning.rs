@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::sandbox::SandboxLevel;
+
 use super::super::git::Repo;
 use super::files::{copy_all, remove_all};
 use super::{Done, GitError, Trees};
@@ -19,6 +21,17 @@ pub(super) const FETCHING_KEYS: [&str; 3] = [
     "extensions.partialclone",
     "core.sshcommand",
     "core.gitproxy",
+];
+
+/// Settings of signatures, and what git takes where they are not set.
+const SIGNING: &[(&str, &str)] = &[
+    ("commit.gpgsign", "false"),
+    ("gpg.format", "openpgp"),
+    ("gpg.program", "gpg"),
+    ("gpg.openpgp.program", "gpg"),
+    ("gpg.x509.program", "gpgsm"),
+    ("gpg.ssh.program", "ssh-keygen"),
+    ("gpg.ssh.defaultkeycommand", ""),
 ];
 
 impl Trees {
@@ -44,10 +57,60 @@ impl Trees {
             &folder,
         );
         let made = made.map_err(|error| format!("hooks cannot be confined: {error}"))?;
+        let is_confined = self.confinement().sandbox.effective_for_gates() != SandboxLevel::Off;
+        let signing = match is_confined {
+            true => self.signing_then()?,
+            false => Vec::new(),
+        };
+        let set = |repo: Repo, (key, value): &(String, String)| repo.with_setting(key, value);
+        let repo = &signing.iter().fold(repo.clone(), set);
         Ok(match made {
             Some(folder) => repo.with_setting("core.hooksPath", &folder.to_string_lossy()),
+            // There are none: a folder of that name in this tree is the agent's.
+            None if is_confined => repo.with_setting("core.hooksPath", "/dev/null"),
             None => repo.clone(),
         })
+    }
+
+    /// How the user signs, by the settings of the loop's beginning: what has landed since may be included by them.
+    fn signing_then(&self) -> Done<Vec<(String, String)>> {
+        if !self.has_control() {
+            self.take_control()?;
+        }
+        let file = self.control_folder().join("config");
+        let file = file.to_string_lossy();
+        let listed = self
+            .user
+            .ask(&["config", "--file", &file, "--list", "-z"])?;
+        let known = |key: &str| {
+            let entries = listed.split('\0').rev();
+            let mut entries = entries.filter_map(|entry| entry.split_once('\n'));
+            entries
+                .find(|(name, _)| *name == key)
+                .map(|(_, value)| value)
+        };
+        if known("commit.gpgsign").is_none() {
+            // An older version wrote it.
+            return Ok(Vec::new());
+        }
+        let mut settings = Vec::new();
+        for (key, default) in SIGNING {
+            // One is another name of the other.
+            let value = known(key).or(match *key {
+                "gpg.openpgp.program" => known("gpg.program"),
+                _ => None,
+            });
+            let value = value.unwrap_or(default);
+            let is_path = key.ends_with("program") && value.contains('/');
+            if is_path && self.user.dir.join(value).starts_with(&self.user.dir) {
+                return Err(format!(
+                    "{key} is {value}, which agents can write: no commit is signed by it"
+                )
+                .into());
+            }
+            settings.push(((*key).to_owned(), value.to_owned()));
+        }
+        Ok(settings)
     }
 
     /// Where the user's hooks are.

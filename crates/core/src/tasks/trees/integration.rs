@@ -22,8 +22,9 @@ const NAMED: usize = 20;
 
 /// What is taken over from the user's configuration: what decides how content becomes a file, how
 /// contents are merged, and who commits.
-const SECTIONS: [&str; 7] = [
+const SECTIONS: [&str; 8] = [
     "filter",
+    "gpg",
     "lfs",
     "merge",
     "user",
@@ -132,6 +133,14 @@ impl Trees {
                 text.push_str(&config_entry(key, value));
             }
         }
+        // The last one is that of our own call.
+        let signs = listed
+            .split('\0')
+            .rev()
+            .map(|entry| entry.split_once('\n').unwrap_or((entry, "true")));
+        let signs = signs.filter(|(key, _)| *key == "commit.gpgsign").nth(1);
+        let signs = signs.map_or("false", |(_, value)| value);
+        text.push_str(&config_entry("commit.gpgSign", Some(signs)));
         let path = |name: &str| self.control_folder().join("info").join(name);
         for (key, value) in [
             ("core.excludesFile", path("excludes")),
@@ -526,7 +535,10 @@ impl Integration {
                         .with_confined_hooks(&face, Path::new(&hooks))?
                         .act(&commit)
                 }
-                None => self.face.act(&commit),
+                None => {
+                    let none = trees.control_folder().join("no-hooks");
+                    trees.with_confined_hooks(&self.face, &none)?.act(&commit)
+                }
             },
             Hooks::Skip => self.face.quiet(&commit),
         };

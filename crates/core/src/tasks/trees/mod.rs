@@ -38,7 +38,7 @@ mod workplace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::config::IterativeLoopConfig;
@@ -54,6 +54,7 @@ use super::locks::{Locks, Ours};
 use super::place::{Gates, Work};
 use super::shared_settings::SharedSettings;
 use super::shell::Stopper;
+use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, git_of};
 
 pub(in crate::tasks) use kept::kept_in;
@@ -111,7 +112,7 @@ pub(in crate::tasks) struct Trees {
     setup: Option<String>,
     settings: HostSettings,
     /// What confines setups and hooks, which run code of all tasks.
-    whole: Mutex<IterativeLoopConfig>,
+    whole: Arc<Mutex<IterativeLoopConfig>>,
     /// Folders that may be taken from a slot where gates are red without them.
     caches: Vec<String>,
     case: Case,
@@ -146,7 +147,9 @@ impl Trees {
         whole: &IterativeLoopConfig,
         sharing: Sharing,
     ) -> Result<Self, HostError> {
-        let here = Repo::at(dir, &git_of(settings));
+        let confined = Arc::new(Mutex::new(whole.clone()));
+        let git = with_confined_programs(git_of(settings), settings, Arc::clone(&confined));
+        let here = Repo::at(dir, &git);
         let top = here.top().map_err(|error| {
             HostError::refused(
                 format!("worktrees need git: {error}"),
@@ -260,7 +263,7 @@ impl Trees {
             copy: config.worktree_copy.clone(),
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
-            whole: Mutex::new(whole.clone()),
+            whole: confined,
             caches: config.gate_caches.clone(),
             case,
             turn: Mutex::new(()),

@@ -4,6 +4,7 @@
 //! somebody configured (a hook, a filter, a merge driver, gpg) goes through [`guards`]. Each gets
 //! settings of its own ([`settings`]), so that what it does depends on nobody's configuration.
 
+pub(crate) mod confined;
 pub(crate) mod guards;
 mod plain;
 pub(crate) mod settings;
@@ -21,6 +22,7 @@ use tracing::{debug, info, warn};
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
+use confined::ConfinedGit;
 use guards::{CallOrder, End, Guards, Manner, TAIL};
 use settings::{CallSettings, Purpose};
 
@@ -33,6 +35,12 @@ pub struct Git {
     program: Option<PathBuf>,
     env: Vec<(OsString, Option<OsString>)>,
     guards: Option<Arc<Guards>>,
+    programs: Option<Arc<dyn ConfinesPrograms>>,
+}
+
+/// Says with which settings a git in a folder starts filters and drivers in a sandbox.
+pub(crate) trait ConfinesPrograms: std::fmt::Debug + Send + Sync {
+    fn settings(&self, dir: &Path) -> Result<Vec<(OsString, OsString)>, String>;
 }
 
 impl Git {
@@ -61,6 +69,13 @@ impl Git {
     #[must_use]
     pub(crate) fn guarded_by(mut self, guards: Arc<Guards>) -> Git {
         self.guards = Some(guards);
+        self
+    }
+
+    /// Programs that its calls start are confined.
+    #[must_use]
+    pub(crate) fn confining_programs(mut self, programs: Arc<dyn ConfinesPrograms>) -> Git {
+        self.programs = Some(programs);
         self
     }
 
@@ -130,6 +145,8 @@ impl Git {
             silence: None,
             manner: None,
             guards: self.guards.clone(),
+            programs: self.programs.clone(),
+            confined: None,
         }
     }
 }
@@ -150,6 +167,9 @@ pub(crate) struct Call {
     /// How it is guarded; `None`: it can start nothing.
     manner: Option<Manner>,
     guards: Option<Arc<Guards>>,
+    programs: Option<Arc<dyn ConfinesPrograms>>,
+    /// It runs in this sandbox.
+    confined: Option<Arc<ConfinedGit>>,
 }
 
 impl Call {
@@ -192,6 +212,12 @@ impl Call {
         self
     }
 
+    /// It runs in a sandbox, and so does all that it starts.
+    pub(crate) fn confined(mut self, by: Option<&Arc<ConfinedGit>>) -> Call {
+        self.confined = by.cloned();
+        self
+    }
+
     /// Runs it; any exit code is an answer.
     pub(crate) fn run(self, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
         let (verb, began) = (self.verb(), Instant::now());
@@ -208,15 +234,32 @@ impl Call {
         answer
     }
 
-    fn run_guarded(self, manner: Manner, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
+    fn run_guarded(
+        mut self,
+        manner: Manner,
+        deadline: Deadline,
+    ) -> Result<GitOutput, WorktreeError> {
         let verb = self.verb();
+        if let (Some(programs), None) = (&self.programs, &self.confined) {
+            let settings = programs.settings(&self.dir);
+            let settings = settings.map_err(|message| WorktreeError::Git {
+                verb: verb.clone(),
+                code: None,
+                message,
+            })?;
+            self.settings.more.extend(settings);
+        }
         let guards = match &self.guards {
             Some(guards) => guards.clone(),
             None => Guards::new(None, &format!("git-{}", uuid::Uuid::now_v7())),
         };
         let dir = self.dir.clone();
-        let env = self.environment();
+        let mut env = self.environment();
         let mut argv = vec![self.program.into_os_string()];
+        if let Some(confined) = &self.confined {
+            argv = confined.words(argv, &dir);
+            env = confined.environment(env);
+        }
         argv.extend(self.args);
         let order = CallOrder {
             argv,

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::rules::{Access, Priority};
+use super::rules::{Access, Priority, RuleReason};
 use super::{Make, Planning};
-use crate::sandbox::places::{GIT_LOCKS, GitEntry};
+use crate::sandbox::git_table::{GIT_TABLE, GitEntry, GitHold, GitPlace};
 
 /// The folders of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct SlotGit {
 /// Where a slot sees the objects of the repository: an alternate of its own ones.
 pub const SHARED_OBJECTS: &str = "/run/descartes/objects";
 
+const WHICH_PROGRAMS: &str = "decides which programs git starts";
+
 impl Planning<'_> {
     pub(super) fn git(&mut self, git: &GitPlaces) {
         let linked = git.git_dir != git.common_dir;
@@ -45,30 +47,40 @@ impl Planning<'_> {
             (Some(slot), _) => self.slot(git, slot),
             (None, _) => self.set_if_there(&git.common_dir, Access::Writable, why, Priority::Tree),
         }
-        let why = "decides which programs git starts";
-        for (name, entry) in GIT_LOCKS {
-            self.lock_git(&git.common_dir.join(name), *entry, why);
+        let rows = GIT_TABLE.iter();
+        let locked = rows.filter_map(|row| match row.hold {
+            GitHold::Locked(entry) => Some((row, entry)),
+            GitHold::Looked | GitHold::Harmless => None,
+        });
+        for (row, entry) in locked {
+            let (folder, why) = match row.place {
+                GitPlace::Common => (&git.common_dir, WHICH_PROGRAMS),
+                GitPlace::Own if linked => (&git.git_dir, "leads to the repository"),
+                GitPlace::Own | GitPlace::Tree | GitPlace::Setting => continue,
+            };
+            match (row.name, entry) {
+                // By their names, below.
+                ("worktrees/*", _) => {}
+                // In the folder that a slot shares nothing can be made.
+                ("commondir" | "config.worktree", _)
+                    if row.place == GitPlace::Common && git.slot.is_some() => {}
+                (name, _) => self.lock_git(&folder.join(name), entry, why),
+            }
         }
-        self.lock_git(&git.git_dir.join("config.worktree"), GitEntry::File, why);
         for other in &git.other_work_trees {
             let why = "belongs to another work tree";
             self.lock_git(other, GitEntry::IfThere, why);
         }
         if linked {
-            self.linked(git);
+            let why = "belongs to another work tree";
+            for name in ["HEAD", "index", "ORIG_HEAD"] {
+                self.lock_git(&git.common_dir.join(name), GitEntry::IfThere, why);
+            }
         }
-    }
-
-    fn linked(&mut self, git: &GitPlaces) {
-        let why = "belongs to another work tree";
-        for name in ["HEAD", "index", "ORIG_HEAD"] {
-            self.lock_git(&git.common_dir.join(name), GitEntry::IfThere, why);
+        let entry = git.top.join(".git");
+        if entry != git.git_dir {
+            self.lock_git(&entry, GitEntry::IfThere, "leads to the repository");
         }
-        let why = "leads to the repository";
-        for name in ["gitdir", "commondir"] {
-            self.lock_git(&git.git_dir.join(name), GitEntry::IfThere, why);
-        }
-        self.lock_git(&git.top.join(".git"), GitEntry::IfThere, why);
     }
 
     fn slot(&mut self, git: &GitPlaces, slot: &SlotGit) {
@@ -97,10 +109,19 @@ impl Planning<'_> {
     }
 
     fn lock_git(&mut self, path: &Path, entry: GitEntry, why: &'static str) {
-        let found = match entry {
-            GitEntry::IfThere => self.look(path),
-            GitEntry::File => Some(self.look_or_make(Make::File(path.to_owned(), String::new()))),
-            GitEntry::Folder => Some(self.look_or_make(Make::Folder(path.to_owned()))),
+        let make = match entry {
+            GitEntry::IfThere => None,
+            GitEntry::File => Some(Make::File(path.to_owned(), String::new())),
+            GitEntry::ForTheRun(text) => Some(Make::File(path.to_owned(), text.to_owned())),
+            GitEntry::Folder => Some(Make::Folder(path.to_owned())),
+        };
+        let found = match make {
+            None => self.look(path),
+            Some(make) => Some(self.look_or_make(make)),
+        };
+        let why = match entry {
+            GitEntry::ForTheRun(_) => RuleReason::FOR_THE_RUN,
+            GitEntry::IfThere | GitEntry::File | GitEntry::Folder => why.into(),
         };
         if let Some(found) = found {
             self.set(&found, Access::ReadOnly, why, Priority::Fixed);

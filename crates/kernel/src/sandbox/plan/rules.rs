@@ -78,6 +78,8 @@ pub(in crate::sandbox) enum RuleKind {
     AskedToHide,
     /// Locked whatever is asked for.
     Fixed,
+    /// The same, made for the run: another host may take it away when it ends.
+    ForTheRun,
     /// Another cache than the user's is seen there.
     Apart,
     Other,
@@ -91,6 +93,8 @@ impl RuleReason {
     pub(super) const PROGRAM: Self = Self::new(RuleKind::Program, "programs that are started");
     pub(super) const SELF: Self = Self::new(RuleKind::Own, "descartes itself");
     pub(super) const STATE: Self = Self::new(RuleKind::Own, "settings and state of descartes");
+    pub(super) const FOR_THE_RUN: Self =
+        Self::new(RuleKind::ForTheRun, "decides which programs git starts");
     pub(super) const JOURNALS: Self =
         Self::new(RuleKind::Own, "journals, locks and worktrees of descartes");
     pub(in crate::sandbox) const HIDE: Self = Self::new(RuleKind::AskedToHide, "--sandbox-hide");
@@ -109,6 +113,11 @@ impl RuleReason {
 
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether what is protected may be gone by the time that it is shown.
+    pub(in crate::sandbox) fn may_be_gone(&self) -> bool {
+        self.kind == RuleKind::ForTheRun
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::sandbox::{Confinement, Mechanism, OutsideView, denied_paths};
+use crate::sandbox::{COMMON_DIR_IS_HERE, Confinement, Mechanism, OutsideView, denied_paths};
 
 /// A machine of files and folders; a folder ends with `/`.
 struct Machine(BTreeMap<PathBuf, bool>);
@@ -115,6 +115,7 @@ fn an_agent_writes_its_tree_its_own_folder_caches_and_a_private_tmp_and_nothing_
         ("/home/me/p/.git/hooks/post-commit", Access::ReadOnly),
         ("/home/me/p/.git/info/attributes", Access::ReadOnly),
         ("/home/me/p/.git/config.worktree", Access::ReadOnly),
+        ("/home/me/p/.git/commondir", Access::ReadOnly),
         ("/home/me/p/.descartes/config.toml", Access::ReadOnly),
         ("/home/me/p/ci/check.sh", Access::ReadOnly),
         ("/home/me/p/ci/other.sh", Access::Pinned),
@@ -143,6 +144,8 @@ fn an_agent_writes_its_tree_its_own_folder_caches_and_a_private_tmp_and_nothing_
     let made: Vec<&Make> = plan.make.iter().collect();
     assert!(made.contains(&&Make::Folder("/home/me/.claude/hooks".into())));
     assert!(made.contains(&&Make::Folder("/home/me/p/.git/info".into())));
+    let here = COMMON_DIR_IS_HERE.to_owned();
+    assert!(made.contains(&&Make::File("/home/me/p/.git/commondir".into(), here)));
     // Never a stub in the work tree itself: `git add` would take it.
     let in_tree = |make: &&Make| {
         let (Make::Folder(path) | Make::File(path, _)) = make;
