@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::agent::{AgentEvent, Meter, Piece, ResultState, RunSummary, StderrReader, StreamParser};
-use crate::promise::{Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
+use crate::promise::{BarePromise, Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
 use crate::provider_limit;
 use crate::provider_limit::{LimitKind, ReportedLimit};
 use crate::run::{Cost, EndedBy, ExitStatus, NearMissFacts, Tokens};
@@ -391,7 +391,8 @@ impl PlainReader {
         let claim = self.last_out.as_ref().or(self.last_err.as_ref());
         let near_miss = match claim {
             Some(_) => None,
-            None => near_miss([self.err.near(), self.out.near()]),
+            None => near_miss([self.err.near(), self.out.near()])
+                .or_else(|| self.out.bare().map(bare_miss)),
         };
         let (claim, abort) = split_claim(claim);
         RunReport {
@@ -421,10 +422,20 @@ fn near_miss(all: impl IntoIterator<Item = NearMisses>) -> Option<NearMissFacts>
                 count: near.count + facts.map_or(0, |facts| facts.count),
                 line: last.line,
                 abort: last.kind == ClaimKind::Abort,
+                wanted: None,
             });
         }
     }
     facts
+}
+
+fn bare_miss(bare: BarePromise) -> NearMissFacts {
+    NearMissFacts {
+        count: 1,
+        line: bare.line,
+        abort: false,
+        wanted: Some(bare.wanted),
+    }
 }
 
 fn split_claim(claim: Option<&Claim>) -> (Option<String>, Option<String>) {
@@ -592,11 +603,11 @@ impl Understood {
         self.parser.finish(&mut self.events);
         self.settle(preview, &mut Vec::new());
         self.summary.finish(self.parser.trouble());
-        let (found, near) = self
-            .summary
-            .search()
-            .map(|search| search.end(by))
-            .unwrap_or_default();
+        let search = self.summary.search();
+        let (found, near, bare) = search.map_or_else(Default::default, |search| {
+            let (found, near) = search.end(by);
+            (found, near, search.bare())
+        });
         let summary = &self.summary;
         let error = match summary.result() {
             ResultState::Error(failure) => Some(failure.message),
@@ -606,7 +617,7 @@ impl Understood {
         let (found, near_miss) = match (error.is_some(), found) {
             (true, _) => (None, None),
             (false, Some(found)) => (Some(found), None),
-            (false, None) => (None, near_miss([near])),
+            (false, None) => (None, near_miss([near]).or_else(|| bare.map(bare_miss))),
         };
         let own_wait = self
             .hopeless

@@ -125,11 +125,18 @@ pub struct NearMissFacts {
     /// Whether that one has the text of the abort promise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub abort: bool,
+    /// It was the last line and has the text without its tag: how it would count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
 }
 
 impl NearMissFacts {
     /// One line for a person.
     pub fn describe(&self) -> String {
+        if let Some(wanted) = &self.wanted {
+            let line = &self.line;
+            return format!("near miss: `{line}` alone does not count: print {wanted}");
+        }
         let times = match self.count {
             0 | 1 => String::new(),
             count => format!(" ({count} times)"),

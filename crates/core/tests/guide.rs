@@ -602,3 +602,33 @@ async fn a_task_loop_that_was_cancelled_before_it_ran_starts_no_agent() {
     assert_eq!(result.exit_reason, IterativeExitReason::UserCancelled);
     assert!(!world.root().join("tmp/prompt-1").exists());
 }
+
+#[tokio::test]
+async fn the_guides_echo_completes_at_the_first_iteration_after_a_resume() {
+    let world = World::in_memory();
+    let state = IterativeLoopState {
+        iteration: 5,
+        config: IterativeLoopConfig {
+            command: "echo".to_string(),
+            prompt: "<promise>DONE</promise>".to_string(),
+            completion_promise: Some("DONE".to_string()),
+            max_iterations: Some(10),
+            working_directory: Some(world.project()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let file = world.path("state.json");
+    std::fs::write(&file, serde_json::to_string(&state).unwrap()).unwrap();
+    let mut l = IterativeLoop::resume_with(file, settings(&world))
+        .await
+        .unwrap();
+    assert_eq!(l.current_iteration(), 5);
+    let result = l.execute().await.unwrap();
+    assert!(result.completion_promise_found);
+    assert_eq!(
+        result.exit_reason,
+        IterativeExitReason::CompletionPromiseDetected
+    );
+    assert_eq!(l.current_iteration(), 6);
+}

@@ -52,6 +52,8 @@ pub struct PromptParts<'a> {
 pub enum NearMiss<'a> {
     /// The one that claims the work done, with its text.
     Done(&'a str),
+    /// The same without its tag.
+    Bare(&'a str),
     /// The one that gives up, with its text.
     Abort(&'a str),
 }
@@ -63,21 +65,26 @@ impl<'a> NearMiss<'a> {
         done: Option<&'a str>,
         abort: Option<&'a str>,
     ) -> Option<Self> {
-        match missed?.abort {
-            true => abort.map(Self::Abort),
-            false => done.map(Self::Done),
+        match missed? {
+            missed if missed.abort => abort.map(Self::Abort),
+            missed if missed.wanted.is_some() => done.map(Self::Bare),
+            _ => done.map(Self::Done),
         }
     }
 
     /// One sentence that pushes nobody to claim anything.
     fn sentence(self) -> String {
         let (text, when) = match self {
-            Self::Done(text) => (text, "the task is completely finished"),
+            Self::Done(text) | Self::Bare(text) => (text, "the task is completely finished"),
             Self::Abort(text) => (text, "the task cannot be done"),
         };
         let tag = format!("<promise>{text}</promise>");
+        let what = match self {
+            Self::Bare(text) => format!("{text} appeared without its tag, which does not count"),
+            _ => format!("{tag} appeared where it does not count"),
+        };
         format!(
-            "NOTE ON THE PROMISE: in your last output {tag} appeared where it does not count; \
+            "NOTE ON THE PROMISE: in your last output {what}; \
              if, and only if, {when}, print {tag} alone on a line."
         )
     }
@@ -380,7 +387,15 @@ mod tests {
             count: 1,
             line: String::new(),
             abort: true,
+            wanted: None,
         };
+        let bare = NearMissFacts {
+            abort: false,
+            wanted: Some("<promise>A</promise>".into()),
+            ..missed.clone()
+        };
+        let bare = NearMiss::of(Some(&bare), Some("A"), None);
+        assert_eq!(bare, Some(NearMiss::Bare("A")));
         assert_eq!(NearMiss::of(Some(&missed), Some("A"), None), None);
         assert_eq!(
             NearMiss::of(Some(&missed), Some("A"), Some("B")),

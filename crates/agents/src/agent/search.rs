@@ -1,6 +1,6 @@
 //! The search for a promise in the message that an agent is writing, of whatever length.
 
-use crate::promise::{Claim, Detector, NearMisses, PromiseSpec};
+use crate::promise::{BarePromise, Claim, Detector, NearMisses, PromiseSpec};
 use crate::run::EndedBy;
 
 /// Searches the agent's last message while it comes in.
@@ -31,6 +31,11 @@ impl MessageSearch {
         // Only the last one counts.
         let extra = self.claims.len().saturating_sub(1);
         self.claims.drain(..extra);
+    }
+
+    /// The promise without what it needs, as the message's last words.
+    pub fn bare(&self) -> Option<BarePromise> {
+        self.detector.bare()
     }
 
     /// The last claim in the message, and what nearly was one, now that its run ended so.

@@ -2,11 +2,13 @@
 
 use memchr::{memchr2, memrchr2};
 
-use super::echo::Echo;
+use super::ansi::Stripper;
+use super::chars::has_words;
+use super::echo::{Echo, PIECE};
 use super::judge::PromiseRules;
 use super::lines::{Known, Placed, PromiseLines, Raw};
 use super::long::{LongLine, MAX_WHOLE};
-use super::near::NearMisses;
+use super::near::{BarePromise, NearMisses};
 use super::verdict::End;
 use super::{Claim, PromiseSpec};
 
@@ -82,6 +84,18 @@ impl Detector {
         near.cloned().unwrap_or_default()
     }
 
+    /// The promise's text as the last words of the stream, where it needs its tag, or its own case: an agent that
+    /// ends so means it.
+    pub fn bare(&self) -> Option<BarePromise> {
+        let machine = self
+            .machine
+            .as_ref()
+            .filter(|machine| !machine.prompt_ends_bare)?;
+        let kept = machine.lines.recent();
+        let open = machine.unfinished.raw().map_or(&[][..], |raw| raw.bytes());
+        bare_end(&machine.known.rules, &[&kept, open].concat())
+    }
+
     /// Forgets the stream so far: another one begins.
     pub fn restart(&mut self) {
         if let Some(machine) = &mut self.machine {
@@ -108,6 +122,19 @@ struct Machine {
     unfinished: Unfinished,
     /// Offset of the next byte.
     offset: u64,
+    /// An agent that prints its prompt ends with the promise's text, too.
+    prompt_ends_bare: bool,
+}
+
+/// The last line with words, where that is the promise's text without what it needs.
+fn bare_end(rules: &PromiseRules, text: &[u8]) -> Option<BarePromise> {
+    let mut stripper = Stripper::default();
+    let text = stripper.strip(text).text;
+    let mut lines = text.rsplit(|byte| matches!(byte, b'\n' | b'\r'));
+    let last = lines.find(|line| has_words(line))?;
+    let wanted = rules.wanted_for(last)?;
+    let line = String::from_utf8_lossy(last).trim().to_owned();
+    Some(BarePromise { line, wanted })
 }
 
 /// The line that has not ended yet.
@@ -152,7 +179,10 @@ impl Unfinished {
 impl Machine {
     fn new(rules: PromiseRules, prompt: &str) -> Self {
         let echo = Echo::of(&rules, prompt);
+        let mut texts = prompt.split(PIECE);
+        let prompt_ends_bare = texts.any(|text| bare_end(&rules, text.as_bytes()).is_some());
         Self {
+            prompt_ends_bare,
             known: Known { rules, echo },
             lines: PromiseLines::default(),
             unfinished: Unfinished::None,

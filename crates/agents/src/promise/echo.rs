@@ -6,6 +6,7 @@
 //! for has claimed, and one that prints the prompt has not.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::ClaimKind;
 use super::ansi::Stripper;
@@ -85,23 +86,26 @@ impl Echo {
     /// them prints nothing of what stands before it in the prompt.
     pub(super) fn of(rules: &PromiseRules, prompt: &str) -> Self {
         let mut echo = Self::default();
+        // A person's prompt of the promise alone is nobody's echo, whatever was put around it.
+        let is_all = prompt.split(PIECE).any(|piece| rules.is_promise(piece));
         for piece in prompt.split(PIECE) {
-            echo.read(rules, piece);
+            echo.read(rules, piece, is_all);
         }
         echo
     }
 
-    fn read(&mut self, rules: &PromiseRules, piece: &str) {
+    fn read(&mut self, rules: &PromiseRules, piece: &str, is_all: bool) {
         let echo = self;
         let mut stripper = Stripper::default();
         let text = String::from_utf8_lossy(stripper.strip(piece.as_bytes()).text);
-        for (span, inner) in tags_in_text(&text) {
+        let counts = |span: &Range<usize>| !is_all || !is_line(&text, span);
+        for (span, inner) in tags_in_text(&text).filter(|(span, _)| counts(span)) {
             if let Some(kind) = rules.kind_in_tag(inner) {
                 echo.places(kind).add(&text, span.start, span.end);
             }
         }
         if let Some(bare) = rules.untagged() {
-            for span in occurrences(text.as_bytes(), bare) {
+            for span in occurrences(text.as_bytes(), bare).filter(counts) {
                 echo.done.add(&text, span.start, span.end);
             }
         }
@@ -277,6 +281,16 @@ impl Lead {
     }
 }
 
+/// Whether nothing else stands on the line.
+fn is_line(text: &str, span: &Range<usize>) -> bool {
+    let before = text.get(..span.start).unwrap_or_default();
+    let after = text.get(span.end..).unwrap_or_default();
+    let before = before.trim_end_matches([' ', '\t']);
+    let after = after.trim_start_matches([' ', '\t']);
+    (before.is_empty() || before.ends_with(['\n', '\r']))
+        && (after.is_empty() || after.starts_with(['\n', '\r']))
+}
+
 fn key(letters: &[u8]) -> Option<[u8; KEY]> {
     letters.last_chunk::<KEY>().copied()
 }
@@ -446,6 +460,28 @@ mod tests {
         assert_eq!(first.tell(done, &mut After::default(), b"is my"), Told::Own);
         let alone = echo("<promise>DONE</promise>\n");
         assert!(!alone.asks_after(ClaimKind::Done) && !is_echo(&alone, "x\n"));
+    }
+
+    #[test]
+    fn a_prompt_of_the_promise_alone_is_nobodys_echo() {
+        let block =
+            "---\n- This is iteration 2 of 9\n- Output <promise>DONE</promise> when done\n---\n";
+        let alone = "<promise>DONE</promise>";
+        let later = format!("{alone}\n\n{block}");
+        assert!(echo(&later).asks_after(ClaimKind::Done));
+        let with_spec = format!("# The plan\n\n{later}");
+        for prompt in [&later, &with_spec] {
+            let echo = echo(&format!("{prompt}{PIECE}{alone}\n"));
+            assert!(!echo.asks_after(ClaimKind::Done), "{prompt}");
+            assert!(!is_echo(&echo, "# The plan\n\n"), "{prompt}");
+            assert!(is_echo(
+                &echo,
+                "done\n- This is iteration 2 of 9\n- Output "
+            ));
+        }
+        // A prompt that says more is printed again as before.
+        let more = format!("{with_spec}{PIECE}Say {alone}");
+        assert!(is_echo(&echo(&more), "# The plan\n\n"));
     }
 
     #[test]

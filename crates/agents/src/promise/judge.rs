@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::chars::{chars, has_words, is_emphasis, is_full_stop, is_nothing};
 use super::find::{
-    OPEN, Tag, around, occurrences, open_tag, tags_from_end, text_in_tag, whole_words,
+    OPEN, Tag, around, occurrences, open_tag, tags_from_end, tags_in_text, text_in_tag, whole_words,
 };
 use super::scan::{Scan, Scanner};
 use super::sentence::{has_open_box, is_finished, is_unsaid, may_follow};
@@ -273,35 +273,76 @@ impl PromiseRules {
         find(&self.done, ClaimKind::Done).or_else(|| find(&self.abort, ClaimKind::Abort))
     }
 
+    /// Whether a text is nothing but the promise of being done, as it counts.
+    pub(super) fn is_promise(&self, text: &str) -> bool {
+        let text = text.trim();
+        let tag = tags_in_text(text)
+            .next()
+            .filter(|(span, _)| *span == (0..text.len()));
+        let is_tag = tag.is_some_and(|(_, inner)| self.kind_in_tag(inner).is_some());
+        let bare = self.untagged();
+        is_tag || bare.is_some_and(|bare| text.as_bytes().eq_ignore_ascii_case(bare))
+    }
+
+    /// How the promise has to stand, where `line` has its text alone and that is not enough.
+    pub(super) fn wanted_for(&self, line: &[u8]) -> Option<String> {
+        let text = self.done.as_deref()?;
+        let line = PromiseLine {
+            text: line,
+            start: Start::Whole,
+        };
+        let is_enough = match self.mode {
+            PromiseMatch::Tagged => false,
+            _ => self.judge(line).is_some(),
+        };
+        let is_alone = !line.is_quote() && !is_enough;
+        let found = alone(line, text.as_bytes(), Case::Any).filter(|_| is_alone);
+        found.map(|_| format!("<promise>{text}</promise>"))
+    }
+
     /// The text alone on its line, in its own case, with emphasis and a full stop at most.
     fn alone(&self, line: PromiseLine<'_>) -> Option<Found> {
         let text = self.untagged().filter(|_| line.start != Start::Cut)?;
-        let in_own_case = self.mode == PromiseMatch::Line;
-        let stripped = |c: char| is_nothing(c) || is_emphasis(c);
-        // Emphasis stands directly before the text: `* ` begins a list.
-        let leads = |before: &[u8]| {
-            let emphasis = |b: &&u8| matches!(b, b'*' | b'_' | b'`');
-            let marks = before.iter().rev().take_while(emphasis).count();
-            let rest = before.get(..before.len() - marks).unwrap_or_default();
-            chars(rest).all(|c| is_nothing(c) || c == '#')
+        let case = match self.mode {
+            PromiseMatch::Line => Case::Own,
+            _ => Case::Any,
         };
-        let span = occurrences(line.text, text).find(|span| {
-            let (before, after) = around(line.text, span);
-            let mut stops = 0;
-            let ends = chars(after).all(|c| {
-                stops += usize::from(is_full_stop(c));
-                stripped(c) || is_full_stop(c)
-            });
-            let in_case = !in_own_case || line.text.get(span.clone()) == Some(text);
-            in_case && leads(before) && ends && stops <= 1
-        })?;
-        Some(Found::untagged(span))
+        alone(line, text, case).map(Found::untagged)
     }
 
     fn within(&self, line: PromiseLine<'_>) -> Option<Found> {
         let span = whole_words(line.text, self.anywhere()?).last()?;
         Some(Found::untagged(span))
     }
+}
+
+/// Whether a text without its tag has to be written as it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    Own,
+    Any,
+}
+
+/// Where `text` stands alone on its line, with emphasis and a full stop at most.
+fn alone(line: PromiseLine<'_>, text: &[u8], case: Case) -> Option<Range<usize>> {
+    let stripped = |c: char| is_nothing(c) || is_emphasis(c);
+    // Emphasis stands directly before the text: `* ` begins a list.
+    let leads = |before: &[u8]| {
+        let emphasis = |b: &&u8| matches!(b, b'*' | b'_' | b'`');
+        let marks = before.iter().rev().take_while(emphasis).count();
+        let rest = before.get(..before.len() - marks).unwrap_or_default();
+        chars(rest).all(|c| is_nothing(c) || c == '#')
+    };
+    occurrences(line.text, text).find(|span| {
+        let (before, after) = around(line.text, span);
+        let mut stops = 0;
+        let ends = chars(after).all(|c| {
+            stops += usize::from(is_full_stop(c));
+            stripped(c) || is_full_stop(c)
+        });
+        let in_case = case == Case::Any || line.text.get(span.clone()) == Some(text);
+        in_case && leads(before) && ends && stops <= 1
+    })
 }
 
 impl Found {
@@ -421,6 +462,33 @@ mod tests {
         assert_eq!(standing(quoted), Some(LineStanding::Quoted));
         assert_eq!(standing(&format!("{quoted} later")), None);
         assert_eq!(standing("<promise>other</promise>"), None);
+    }
+
+    #[test]
+    fn a_text_without_what_it_needs_is_told_from_other_words() {
+        let wanted = |line: &str, mode| {
+            let spec = PromiseSpec {
+                done: Some("DONE".into()),
+                abort: None,
+                mode,
+            };
+            let rules = PromiseRules::new(&spec).unwrap();
+            rules.wanted_for(line.as_bytes()).is_some()
+        };
+        for (line, tagged, own_case) in [
+            ("DONE", true, false),
+            ("**done.**", true, true),
+            ("Done.", true, true),
+            ("DONE!", false, false),
+            ("all done", false, false),
+            ("> DONE", false, false),
+            ("- DONE", false, false),
+        ] {
+            assert_eq!(wanted(line, PromiseMatch::Tagged), tagged, "{line}");
+            assert_eq!(wanted(line, PromiseMatch::Line), own_case, "{line}");
+            assert!(!wanted(line, PromiseMatch::LineAnyCase), "{line}");
+            assert!(!wanted(line, PromiseMatch::Anywhere), "{line}");
+        }
     }
 
     #[test]

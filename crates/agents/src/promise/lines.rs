@@ -140,6 +140,11 @@ impl PromiseLines {
         self.verdict.line(judged, near, &mut self.settled);
     }
 
+    /// The last complete lines.
+    pub(super) fn recent(&self) -> Vec<u8> {
+        self.lookback.before(&[]).recent_lines().into_owned()
+    }
+
     /// Remembers complete lines.
     pub(super) fn remember(&mut self, bytes: &[u8]) {
         self.lookback.push(bytes);

@@ -37,7 +37,7 @@ mod verdict;
 
 pub use detector::{Detector, find_in_text};
 pub use echo::PIECE;
-pub use near::{NearMiss, NearMisses};
+pub use near::{BarePromise, NearMiss, NearMisses};
 pub use spec::{PromiseError, PromiseMatch, PromiseSpec};
 
 /// What the agent claims.

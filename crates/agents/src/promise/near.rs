@@ -20,6 +20,15 @@ pub struct NearMiss {
     pub line: String,
 }
 
+/// The text of a promise as the last words of a stream, without what it needs to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BarePromise {
+    /// The line in which it stood.
+    pub line: String,
+    /// How it counts: with its tag.
+    pub wanted: String,
+}
+
 /// The near misses of a stream: how many, and the last of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NearMisses {

@@ -3,7 +3,7 @@
 use descartes_testkit::World;
 use serde_json::Value;
 
-use crate::common::{descartes, events, json_lines, start, state};
+use crate::common::{claude_result, descartes, events, json_lines, prints, start, state};
 
 const TELLS: &str = "if, and only if, the task is completely finished, print <promise>COMPLETE</promise> alone on a line.";
 const TELLS_ABORT: &str =
@@ -166,4 +166,80 @@ fn an_agent_that_works_on_after_its_promise_is_let_finish() {
     world.run(command).assert_code(0);
     assert!(world.has("finished"));
     assert_eq!(events(&world, "agent_ended")[0]["ended_by"], "exit");
+}
+
+/// Prints a final message as claude does, and keeps its prompt.
+fn claude_says(text: &str) -> String {
+    format!(
+        "save-prompt seen-${{ITERATION}} stdin\n{}",
+        prints(&claude_result(text))
+    )
+}
+
+#[test]
+fn the_promise_without_its_tag_is_told_and_stands_in_the_next_prompt() {
+    for (script, flags, line) in [
+        (
+            claude_says("All is done.\\nCOMPLETE"),
+            &["--backend", "claude", "--permissions", "edit"][..],
+            "COMPLETE",
+        ),
+        (
+            "save-prompt seen-${ITERATION}\nprint complete".to_owned(),
+            &[],
+            "complete",
+        ),
+        (
+            "save-prompt seen-${ITERATION}\nprint **Complete.**".to_owned(),
+            &[],
+            "**Complete.**",
+        ),
+    ] {
+        let world = World::in_memory();
+        let flags = [&["-m", "2"], flags].concat();
+        let ended = start(&world, &script, &flags);
+        ended.assert_code(2);
+        let told =
+            format!("near miss: `{line}` alone does not count: print <promise>COMPLETE</promise>");
+        let said = format!("{}{}", ended.stdout(), ended.stderr());
+        assert!(said.contains(&told), "{said}");
+        assert!(
+            world.read("seen-2").contains(TELLS),
+            "{}",
+            world.read("seen-2")
+        );
+        assert!(
+            world
+                .read("seen-2")
+                .contains("COMPLETE appeared without its tag")
+        );
+        let history = descartes(&world, &["loop", "history"]).stdout();
+        assert!(history.contains(&told), "{history}");
+    }
+    // In the case that counts it is a claim.
+    let world = World::in_memory();
+    start(&world, "print COMPLETE", &[]).assert_code(0);
+}
+
+#[test]
+fn an_ending_says_that_the_promise_was_never_printed() {
+    let world = World::in_memory();
+    let ended = start(&world, "print hm", &["-m", "2"]);
+    ended.assert_code(2);
+    let said = format!("{}{}", ended.stdout(), ended.stderr());
+    assert!(
+        said.contains("iteration 1: worked, 0 files changed, no promise"),
+        "{said}"
+    );
+    let words = "the agent never printed <promise>COMPLETE</promise>";
+    assert!(said.contains(words), "{said}");
+    for verb in ["history", "status"] {
+        let shown = descartes(&world, &["loop", verb]).stdout();
+        assert!(shown.contains(words), "{shown}");
+    }
+    // Where a claim was refused, that is told instead.
+    let world = World::in_memory();
+    let refused = start(&world, "promise", &["-m", "1", "--verify", "false"]);
+    refused.assert_code(2);
+    assert!(!format!("{}{}", refused.stdout(), refused.stderr()).contains("never printed"));
 }

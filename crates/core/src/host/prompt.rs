@@ -218,9 +218,7 @@ impl PromptFrame<'_> {
             warning,
             mut pieces,
         } = self.spec_block();
-        if spec.is_some() {
-            pieces.push(task.clone());
-        }
+        pieces.push(task.clone());
         let config = self.config;
         let fresh =
             config.fresh_context_mode || !config.include_iteration_context || self.own_backend;
