@@ -237,6 +237,7 @@ fn a_journal_deleted_and_made_anew_is_followed_on() {
     assert_eq!(story, ["run_started", "agent_ended", "iteration_finished"]);
     made.append(Event::Warning {
         message: "w".into(),
+        needs_person: false,
     });
     until(&mut follower, "warning");
 }

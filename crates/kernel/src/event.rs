@@ -268,7 +268,12 @@ pub enum Event {
         what: String,
     },
     /// Something a person should know that changes nothing.
-    Warning { message: String },
+    Warning {
+        message: String,
+        /// Whether the loop waits for a person who acts on it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        needs_person: bool,
+    },
     /// The engine of workers on other machines does not answer, or answers again.
     EngineHeard {
         message: String,

@@ -123,6 +123,15 @@ pub fn not_busy() -> Decided {
 pub fn warning(message: impl Into<String>) -> Decided {
     Decided::new(Event::Warning {
         message: message.into(),
+        needs_person: false,
+    })
+}
+
+/// The same, where the loop waits for a person who acts on it.
+pub fn needs_person(message: impl Into<String>) -> Decided {
+    Decided::new(Event::Warning {
+        message: message.into(),
+        needs_person: true,
     })
 }
 

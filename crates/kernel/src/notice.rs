@@ -90,6 +90,10 @@ impl Notice {
                     ..plain(NoticeKind::Waiting, format!("waiting: {why}"))
                 })
             }
+            Event::Warning {
+                message,
+                needs_person: true,
+            } => Some(plain(NoticeKind::NeedsPerson, message.clone())),
             Event::WorkLanded {
                 landing: Landing::Ready { branch, why, .. },
             } => Some(plain(
@@ -186,6 +190,15 @@ mod tests {
             ("waiting", "waiting: 3 failures in a row")
         );
         assert_eq!(notice(Event::Nudged { iterations: 5 }), None);
+        let warning = |needs_person| {
+            let message = "a lock is in the way".to_owned();
+            notice(Event::Warning {
+                message,
+                needs_person,
+            })
+        };
+        assert_eq!(warning(false), None);
+        assert_eq!(warning(true).unwrap().event, NoticeKind::NeedsPerson);
         assert!(notice(Event::Interrupted { by: StopBy::HangUp }).is_some());
         assert_eq!(notice(Event::Interrupted { by: StopBy::Cancel }), None);
     }

@@ -85,6 +85,7 @@ fn append(journal: &mut Journal, second: i64, event: &Event) {
 fn warning(n: i64) -> Event {
     Event::Warning {
         message: format!("warning {n}"),
+        needs_person: false,
     }
 }
 

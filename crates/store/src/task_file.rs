@@ -10,6 +10,7 @@ use crate::safe_open::{self, Options};
 use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -248,22 +249,75 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<bool, T
     // A link stays a link: what it points to is replaced.
     let path = &crate::layout::canonical(path)?;
     let mode = std::fs::metadata(path).map(|meta| meta.permissions());
-    let staged = ops::beside(path, &format!(".{}.tmp", std::process::id()));
-    let write = || {
-        let file = ops::make_new(&staged)?;
+    remove_copies_beside(path);
+    let staged = ops::beside(path, &format!(".{}{COPY}", std::process::id()));
+    // Its lock says that somebody is at it; who removes what is left may have been faster.
+    let make = || -> std::io::Result<File> {
+        loop {
+            let file = ops::make_new(&staged)?;
+            file.lock()?;
+            if file.metadata()?.nlink() > 0 {
+                return Ok(file);
+            }
+        }
+    };
+    let write = || -> std::io::Result<File> {
+        let file = make()?;
         ops::write_all(&file, new.as_bytes())?;
         if let Ok(mode) = mode {
             file.set_permissions(mode)?;
         }
-        ops::sync_data(&file)
+        ops::sync_data(&file)?;
+        Ok(file)
     };
-    write().map_err(ops::at("write", &staged))?;
-    if read(path)? != old.as_bytes() {
-        ops::remove_file(&staged)?;
-        return Ok(false);
+    let written = write().map_err(ops::at("write", &staged));
+    let is_as_read = || Ok::<bool, TaskFileError>(read(path)? == old.as_bytes());
+    match written
+        .map_err(TaskFileError::from)
+        .and_then(|file| Ok((file, is_as_read()?)))
+    {
+        Ok((_held, true)) => {
+            ops::rename(&staged, path)?;
+            Ok(true)
+        }
+        other => {
+            // Best effort: the first error is the one that counts.
+            let _ = ops::remove_file(&staged);
+            other.map(|_| false)
+        }
     }
-    ops::rename(&staged, path)?;
-    Ok(true)
+}
+
+/// How the name of a copy ends that is about to replace a person's file.
+const COPY: &str = ".tmp";
+
+/// Removes what hosts that were killed left beside a person's file.
+pub fn remove_left_copies(path: &Path) {
+    if let Ok(path) = crate::layout::canonical(path) {
+        remove_copies_beside(&path);
+    }
+}
+
+/// One that cannot be removed is in nobody's way.
+fn remove_copies_beside(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return;
+    };
+    let start = format!("{}.", name.to_string_lossy());
+    let is_copy = |found: &str| {
+        let number = found.strip_prefix(&start);
+        let number = number.and_then(|rest| rest.strip_suffix(COPY));
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !is_copy(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let left = ops::open(Options::new().read(), &entry.path());
+        if left.is_ok_and(|left| left.try_lock().is_ok()) {
+            let _ = ops::remove_file(&entry.path());
+        }
+    }
 }
 
 /// A lock file that tells others of a run, held for as long as this lives.
@@ -400,6 +454,32 @@ mod tests {
         assert!(replace_if_unchanged(file.path(), "one two three", "new").unwrap());
         assert!(!replace_if_unchanged(file.path(), "one two three", "newer").unwrap());
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_a_killed_host_left_beside_a_persons_file_goes_and_nothing_else() {
+        let (folder, file) = file();
+        let beside = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "half").unwrap();
+            path
+        };
+        let left = beside("tasks.scg.4711.tmp");
+        let living = beside("tasks.scg.4712.tmp");
+        let held = File::open(&living).unwrap();
+        held.lock().unwrap();
+        let others = ["tasks.scg.tmp", "tasks.scg.a1.tmp", "other.4711.tmp"].map(beside);
+        remove_left_copies(file.path());
+        assert!(!left.exists() && living.exists());
+        assert!(others.iter().all(|path| path.exists()));
+        // The next write takes the other one away, and leaves none of its own.
+        drop(held);
+        assert!(replace_if_unchanged(file.path(), "one two three", "new").unwrap());
+        assert!(!replace_if_unchanged(file.path(), "one two three", "newer").unwrap());
+        let names = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert_eq!(names.filter(|name| name.ends_with(".tmp")).count(), 3);
+        assert!(!living.exists());
     }
 
     #[test]

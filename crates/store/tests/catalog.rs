@@ -76,6 +76,7 @@ fn finished() -> Event {
 fn warning() -> Event {
     Event::Warning {
         message: "hm".into(),
+        needs_person: false,
     }
 }
 

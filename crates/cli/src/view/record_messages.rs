@@ -97,7 +97,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
                 "warning: gate file {file} has changed since the loop began{of}"
             ))
         }
-        Event::Warning { message }
+        Event::Warning { message, .. }
         | Event::EngineHeard {
             message,
             answers: false,

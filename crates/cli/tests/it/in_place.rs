@@ -4,7 +4,7 @@
 use descartes_testkit::World;
 
 use crate::landing::{tasks, with_agent};
-use crate::task_common::{graph, kill_when_held, run, said};
+use crate::task_common::{graph, kill_when_held, run, said, scud_project};
 
 /// Task 1 makes a file and changes another.
 const FIRST: &str = "[ $DESCARTES_TASK_ID = 1 ] && echo more >> base";
@@ -21,6 +21,32 @@ fn project(count: u32) -> World {
 
 fn second(does: &str) -> String {
     format!("{FIRST}\n[ $DESCARTES_TASK_ID = 2 ] && {{ {does}; }}\n{WORK}")
+}
+
+/// Nothing of it is the agents' work; a report that an agent writes itself is.
+#[test]
+fn what_gates_leave_in_place_is_not_committed() {
+    let world = scud_project(graph(
+        "1 | One | P | 1 | H\n2 | Two | P | 1 | M",
+        "\n@edges\n2 -> 1\n",
+    ));
+    let script =
+        "echo x > work-$DESCARTES_TASK_ID; [ $DESCARTES_TASK_ID = 1 ] || echo mine > report-2";
+    let gate = "echo gate > litter; [ -e report-2 ] || echo gate > report-2";
+    let done = crate::landing::with_agent(&world, script, &["--in-place", "--verify", gate]);
+    done.assert_code(0);
+    let names = world.git(["ls-tree", "-r", "--name-only", "HEAD"]);
+    let names: Vec<&str> = names.lines().collect();
+    for made in ["report-2", "work-1", "work-2"] {
+        assert!(names.contains(&made), "{names:?} {done}");
+    }
+    assert!(!names.contains(&"litter"), "{names:?} {done}");
+    assert_eq!(world.git(["show", "HEAD:report-2"]), "mine");
+    assert!(world.has("litter"));
+    assert!(
+        said(&done).contains("left by gates, and not committed: litter"),
+        "{done}"
+    );
 }
 
 #[test]

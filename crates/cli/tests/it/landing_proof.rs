@@ -78,6 +78,82 @@ fn caches_of_the_slot_are_taken_where_the_gates_are_red_without_them_and_named()
     );
 }
 
+/// What they hide would be removed from the tree, and what is hidden there would land.
+#[test]
+fn excludes_that_cannot_be_read_are_named_and_nothing_begins() {
+    let world = tasks(1);
+    let exclude = world.path(".git/info/exclude");
+    std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+    drop(std::fs::remove_file(&exclude));
+    std::os::unix::fs::symlink("exclude", &exclude).unwrap();
+    let done = with_agent(&world, "echo x > work", &["--verify", "true"]);
+    done.assert_code(65);
+    assert!(
+        said(&done).contains("info/exclude cannot be read"),
+        "{done}"
+    );
+}
+
+/// Whether files were in conflict decides what lands.
+#[test]
+fn a_note_of_conflicts_that_cannot_be_read_is_not_taken_for_none() {
+    let world = tasks(1);
+    let head = world.git(["rev-parse", "HEAD"]);
+    let script = "mkdir ../conflicts-1; echo x > work";
+    let done = with_agent(&world, script, &["--verify", "true"]);
+    assert_eq!(world.git(["rev-parse", "HEAD"]), head, "{done}");
+    assert!(
+        said(&done).contains("conflicts-1 is no file of ours"),
+        "{done}"
+    );
+}
+
+/// A cache may claim more bytes than any disk has.
+#[test]
+fn a_cache_with_holes_is_copied_with_its_holes() {
+    let world = tasks(1);
+    world.write(".gitignore", "node_modules/\n");
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "files"]);
+    let script = "mkdir node_modules; truncate -s 300G node_modules/big; echo 1 > node_modules/ok; echo y > work";
+    let gate = "[ $(du -sk node_modules | cut -f1) -lt 1000 ] && test -e node_modules/ok";
+    with_agent(&world, script, &["--verify", gate]).assert_code(0);
+}
+
+/// A folder of the slot takes the place of a link that a gate, or a setup, made where no agent works.
+#[test]
+fn a_link_in_the_place_of_a_cache_keeps_no_work_from_landing() {
+    let world = tasks(1);
+    world.write(".gitignore", "node_modules/\n");
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "files"]);
+    let script = "mkdir node_modules; echo 1 > node_modules/ok; echo y > work";
+    let gate =
+        "case $PWD in */merged) ln -sfn /nowhere node_modules;; esac; test -e node_modules/ok";
+    with_agent(&world, script, &["--verify", gate]).assert_code(0);
+    assert_eq!(world.git(["show", "HEAD:work"]), "y");
+}
+
+/// Where a person has a part of the tree checked out, new work may lie outside of it.
+#[test]
+fn gates_see_all_of_the_work_where_a_part_of_the_tree_is_checked_out() {
+    for set in [
+        &["--no-cone", "/README.md", "/.scud/"][..],
+        &["--cone", ".scud"],
+    ] {
+        let world = tasks(1);
+        world.write("big/file", "x");
+        world.git(["add", "."]);
+        world.git(["commit", "-qm", "files"]);
+        world.git([&["sparse-checkout", "set"], set].concat());
+        let script = "mkdir -p new; echo x > new/work";
+        let gate = "test -e new/work && test ! -e big/file";
+        with_agent(&world, script, &["--verify", gate]).assert_code(0);
+        assert_eq!(world.git(["show", "HEAD:new/work"]), "x");
+        assert!(!world.has("big/file"));
+    }
+}
+
 #[test]
 fn gates_run_once_on_a_tree_that_lands_and_copied_files_and_setup_are_there() {
     let world = tasks(1);

@@ -40,6 +40,7 @@ mod in_place;
 mod install;
 mod install_mcp;
 mod landing;
+mod landing_brought;
 mod landing_disk;
 mod landing_proof;
 mod landing_stashes;

@@ -7,7 +7,7 @@ use descartes_testkit::{World, descartes};
 use serde_json::Value;
 
 use crate::common::{claude_result, prints};
-use crate::task_common::repository;
+use crate::task_common::{self, repository};
 
 /// A project whose roadmap holds the task `a` with these keys, and a task that is no part of it.
 fn project(keys: &str) -> World {
@@ -64,6 +64,43 @@ const MARK: &str = "works";
 fn let_other_work(world: &World) {
     std::fs::create_dir_all(world.state()).unwrap();
     std::fs::write(world.state().join(format!("{MARK}-other")), "").unwrap();
+}
+
+/// Agents of tasks see what is committed; what is said helps as it is typed.
+#[test]
+fn an_agent_that_is_in_no_commit_is_refused_with_what_to_type() {
+    for name in ["slow.sh", "my tools/slow.sh"] {
+        let world = repository("ROADMAP.md", "- [ ] **a**: First\n");
+        let agent = world.write(name, "#!/bin/sh\necho x > work\n");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&agent, mode).unwrap();
+        let command = format!("'./{name}'");
+        let words = ["roadmap", "run", "ROADMAP.md", "--command", &command];
+        let refused = task_common::run(&world, &words);
+        refused.assert_code(65);
+        let told = task_common::said(&refused);
+        assert!(told.contains(&format!("./{name} is not")), "{refused}");
+        let full = format!("'{}'", agent.display());
+        task_common::run(
+            &world,
+            &[
+                "roadmap",
+                "run",
+                "ROADMAP.md",
+                "--dry-run",
+                "--command",
+                &full,
+            ],
+        )
+        .assert_code(0);
+        let (_, typed) = told.split_once("type: ").unwrap();
+        let (typed, _) = typed.split_once("; or give").unwrap();
+        let mut sh = world.command("sh");
+        sh.args(["-c", typed]);
+        world.run(sh).assert_code(0);
+        task_common::run(&world, &words).assert_code(0);
+        assert_eq!(world.git(["show", "HEAD:work"]), "x");
+    }
 }
 
 #[test]

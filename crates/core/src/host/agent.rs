@@ -33,6 +33,13 @@ pub(crate) struct ResolvedAgent {
     judge: Judge,
 }
 
+impl ResolvedAgent {
+    /// What is started.
+    pub(crate) fn program(&self) -> Option<&str> {
+        self.invocation.argv.first().map(String::as_str)
+    }
+}
+
 /// Who says whether a run claims to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judge {

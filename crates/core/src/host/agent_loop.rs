@@ -59,10 +59,14 @@ pub(super) struct AttemptLoan {
     /// It is given back once so many iterations are over.
     pub(super) until: u32,
     pub(super) tell_spending: TellSpending,
+    pub(super) agent_ended: Option<AgentEnded>,
 }
 
 /// Hears what a run has spent so far.
 pub(crate) type TellSpending = Box<dyn Fn(Spent) + Send>;
+
+/// Hears that the agent has ended and that its gates are about to run.
+pub(crate) type AgentEnded = Box<dyn FnOnce() + Send>;
 
 impl AgentLoop {
     pub(super) fn new(

@@ -12,6 +12,7 @@ use descartes_store::layout::BadLoopId;
 use descartes_store::lock::{Held, LockError};
 use descartes_store::safe_open::Refusal;
 use descartes_store::state_file::StateFileError;
+use nix::sys::resource::{Resource, getrlimit};
 use thiserror::Error;
 
 /// Why a loop cannot begin or go on.
@@ -141,7 +142,7 @@ impl HostError {
             Self::Illegal(_) => {
                 Some("the loop's journal is damaged; start over with --force".to_owned())
             }
-            _ => None,
+            other => open_files_hint(&other.to_string()),
         }
     }
 
@@ -172,6 +173,27 @@ impl HostError {
         }
     }
 }
+
+/// What to type where an error says that too many files are open.
+pub(crate) fn open_files_hint(message: &str) -> Option<String> {
+    let is_it = message.contains("(os error 24)") || message.contains("Too many open files");
+    if !is_it {
+        return None;
+    }
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    Some(match hard >= ENOUGH_FILES {
+        true => format!(
+            "only {soft} open files are allowed here: type `ulimit -n {ENOUGH_FILES}`, then try again"
+        ),
+        false => format!(
+            "only {hard} open files are allowed here, and only root may change that: start from a shell whose \
+             `ulimit -Hn` is {ENOUGH_FILES} or more"
+        ),
+    })
+}
+
+/// Open files that are enough for task loops of any size.
+const ENOUGH_FILES: u64 = 1024;
 
 /// What can be done with a loop that runs.
 fn ways_with(held: &Held) -> String {

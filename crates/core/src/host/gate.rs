@@ -33,6 +33,10 @@ struct LiveGate {
 
 impl AgentLoop {
     pub(super) fn gate(&mut self, index: u32, command: &str) -> Result<(), HostError> {
+        let attempt = self.attempt.as_mut();
+        if let Some(tell) = attempt.and_then(|attempt| attempt.agent_ended.take()) {
+            tell();
+        }
         // Nothing ran since the agent, or the gate before, was measured.
         let before = self.last_measure()?;
         self.report_changed_gate_files()?;

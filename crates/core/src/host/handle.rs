@@ -14,7 +14,7 @@ use descartes_store::layout::LoopDir;
 use tracing::{error, info, info_span};
 
 use super::agent::ResolvedAgent;
-use super::agent_loop::{AgentLoop, AttemptLoan, TellSpending};
+use super::agent_loop::{AgentEnded, AgentLoop, AttemptLoan, TellSpending};
 use super::cancel::CancelWatch;
 use super::driver::{Driver, Listener};
 use super::end::HostEnd;
@@ -114,16 +114,19 @@ impl Host {
     }
 
     /// Lends the loop for one attempt at its task, and gives back what it knows afterwards. What the
-    /// run under way has spent is told as often as its agent says so.
+    /// run under way has spent is told as often as its agent says so, and once that the agent has ended and
+    /// gates are about to run.
     pub(crate) fn attempt(
         mut self,
         tell_spending: TellSpending,
+        agent_ended: AgentEnded,
     ) -> Result<(u32, LoopState), HostError> {
         let until = self.state().iterations + 1;
         if let LoopKind::Agents(agents) = &mut self.kind {
             agents.attempt = Some(AttemptLoan {
                 until,
                 tell_spending,
+                agent_ended: Some(agent_ended),
             });
         }
         self.drive()?;

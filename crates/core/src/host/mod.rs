@@ -56,6 +56,7 @@ pub use driver::Listener;
 pub use early_stop::EarlyStop;
 pub use end::HostEnd;
 pub use error::HostError;
+pub(crate) use error::open_files_hint;
 pub use existing::{OnExistingState, over_existing};
 pub use gate_files::command_files;
 pub use gate_programs::{missing_programs, program_of};

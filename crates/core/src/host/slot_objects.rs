@@ -129,8 +129,9 @@ impl SlotObjects {
 
     /// Moves the branch to where the agent moved its copy, unless somebody else moved it since.
     fn move_branch(&self, git: &Git) -> Result<(), String> {
-        let Ok(noted) = fs_err::read_to_string(self.folder.join(BRANCH)) else {
-            return Ok(());
+        let noted = match fs_err::read_to_string(self.folder.join(BRANCH)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            noted => noted.map_err(|error| error.to_string())?,
         };
         let (branch, known) = noted.split_once('\n').unwrap_or((&noted, ""));
         let own = self.own_ref(branch);

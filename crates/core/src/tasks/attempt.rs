@@ -83,8 +83,10 @@ impl Job {
             Err(error) if self.was_stopped(&error) => return news,
             Err(error) => {
                 error.log("preparing a place to work");
+                let hint = error.hint();
+                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
                 news.trouble = Some(format!(
-                    "cannot set up a place to work on task {}: {error}",
+                    "cannot set up a place to work on task {}: {error}{hint}",
                     self.order.work.id
                 ));
                 return news;
@@ -170,7 +172,10 @@ impl Job {
             drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(serial, spent)))));
         });
         self.control.connect(Box::new(host.remote()));
-        let (until, state) = host.attempt(tell_spending)?;
+        let (place, order) = (Arc::clone(&self.place), &self.order);
+        let (slot, work) = (order.slot, order.work.clone());
+        let agent_ended = Box::new(move || place.agent_ended(slot, &work));
+        let (until, state) = host.attempt(tell_spending, agent_ended)?;
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();

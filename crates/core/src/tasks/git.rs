@@ -1,6 +1,7 @@
 //! The few things a task loop does in git, each idempotent: a host that dies in the middle does
 //! them again.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use descartes_proc::Ending;
 use super::git_cache::{CommitObject, IndexSummary, RepoCache, is_missing, stamp_of};
 use super::git_error::GitError;
 use super::locks::{HURRY, Locks, Passed, named_in};
+use super::trees::{link_above, zero_ended};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
@@ -88,6 +90,38 @@ pub(super) fn zero_ended_paths(out: &[u8]) -> Vec<PathBuf> {
 
 fn command_of(args: &[&str]) -> String {
     args.first().copied().unwrap_or_default().to_owned()
+}
+
+/// Paths of a tree that differ from its index.
+#[derive(Debug, Default)]
+pub(super) struct ChangedPaths {
+    pub(super) tracked: BTreeSet<PathBuf>,
+    /// Not tracked and not ignored; a name that ends with a slash is that of a repository.
+    pub(super) untracked: BTreeSet<PathBuf>,
+}
+
+impl ChangedPaths {
+    /// Reads what `ls-files -t -z` prints: a letter, a blank and the path.
+    fn parse(listed: &[u8]) -> Self {
+        let mut changed = Self::default();
+        for row in listed.split(|byte| *byte == 0) {
+            match row {
+                [b'?', b' ', path @ ..] => changed.untracked.insert(path_from(path)),
+                [_, b' ', path @ ..] => changed.tracked.insert(path_from(path)),
+                _ => false,
+            };
+        }
+        changed
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.tracked.iter().chain(&self.untracked)
+    }
+}
+
+pub(super) fn path_from(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 impl Repo {
@@ -566,6 +600,52 @@ impl Repo {
     /// Files with unresolved conflicts.
     pub(super) fn unmerged(&self) -> Asked<Vec<PathBuf>> {
         Ok(self.index()?.unmerged.clone())
+    }
+
+    /// What differs from the index, by git's own rules of what it ignores.
+    pub(super) fn changed(&self) -> Asked<ChangedPaths> {
+        // No command that looks into repositories inside the tree.
+        let list = ["ls-files", "-z", "-t", "--others", "--modified"];
+        let call = self.call(Git::read).args(list).arg("--exclude-standard");
+        // Comparing files with the index may run filters.
+        let out = call.guarded(Manner::End).output(Deadline::after(HOOKS))?;
+        let mut changed = ChangedPaths::parse(&out);
+        changed
+            .tracked
+            .extend(self.index()?.unmerged.iter().cloned());
+        Ok(changed)
+    }
+
+    /// Brings paths into the index as they are in the tree now, and no others.
+    pub(super) fn stage(&self, paths: &BTreeSet<PathBuf>) -> Asked<()> {
+        let index = self.index()?;
+        let is_link = |path: &Path| index.links.iter().any(|link| link.path == path);
+        let is_there = |path: &&PathBuf| {
+            let found = self.dir.join(path).symlink_metadata();
+            let is_entry = found.is_ok_and(|meta| !meta.is_dir() || is_link(path));
+            is_entry && link_above(&self.dir, path).is_none()
+        };
+        let (there, gone): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_there);
+        let update = |flags: &[&str], paths: &[&PathBuf]| -> Asked<()> {
+            if paths.is_empty() {
+                return Ok(());
+            }
+            let args = [&["update-index"], flags, &["-z", "--stdin"]].concat();
+            let paths = zero_ended("", paths.iter().map(|path| path.as_path()));
+            self.quiet_with(&args, &paths).map(drop)
+        };
+        update(&["--force-remove"], &gone)?;
+        update(&["--add", "--remove", "--replace"], &there)
+    }
+
+    /// Takes paths out of the index; what is in the tree stays.
+    pub(super) fn unstage(&self, paths: &BTreeSet<PathBuf>) -> Asked<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let args = ["update-index", "--force-remove", "-z", "--stdin"];
+        let paths = zero_ended("", paths.iter().map(PathBuf::as_path));
+        self.quiet_with(&args, &paths).map(drop)
     }
 
     /// Files that differ between HEAD and the index.

@@ -4,6 +4,7 @@ use std::io;
 
 use descartes_kernel::tasks::is_disk_full;
 
+use crate::host::open_files_hint;
 use crate::worktree::WorktreeError;
 
 /// What went wrong; its message are what people are shown.
@@ -117,10 +118,11 @@ impl GitError {
 
     /// What to type or do next, where that is known.
     pub(crate) fn hint(&self) -> Option<String> {
-        match self {
+        let hint = match self {
             Self::Call(error) => error.hint(),
             _ => None,
-        }
+        };
+        hint.or_else(|| open_files_hint(&self.to_string()))
     }
 
     /// Says in the log what went wrong, without git's message: those may quote files.

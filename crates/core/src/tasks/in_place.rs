@@ -3,6 +3,7 @@
 //! What a task proved is kept in a snapshot at once, since it is in no commit before its wave is
 //! over: where a later agent takes it back, it is put back, and all gates are asked again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -20,6 +21,7 @@ use descartes_proc::Ending;
 
 use super::git::path_of;
 use super::git_error::GitError;
+use super::left_by_gates::LeftByGates;
 use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{
     Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
@@ -36,7 +38,7 @@ use crate::worktree::git::guards::Manner;
 use crate::worktree::pipes::pipe_in;
 use crate::worktree::{CommitOutcome, Git, Head, Tree, TreeKind, TreeOptions, WorktreeError};
 
-const WORK_TREE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const WORK_TREE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Between asking a git to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -63,6 +65,8 @@ pub(super) struct InPlace {
     folder: Mutex<PathBuf>,
     /// Settings of the repository, as the loop found them.
     shared: OnceLock<SharedSettings>,
+    /// What gates left and no agent touched since: it is in no commit.
+    left_by_gates: Mutex<LeftByGates>,
     /// Whether a host before this one may have died between the gates and the record of them.
     taken_up: AtomicBool,
 }
@@ -97,12 +101,35 @@ impl InPlace {
             proven: Mutex::new(ProvenFiles::new(tree)),
             folder: Mutex::default(),
             shared: OnceLock::new(),
+            left_by_gates: Mutex::default(),
             taken_up: AtomicBool::new(fresh == Fresh::No),
         };
         if fresh == Fresh::Yes && place.is_git() {
             place.refuse_dirty()?;
         }
         Ok(place)
+    }
+
+    fn left_by_gates(&self) -> MutexGuard<'_, LeftByGates> {
+        self.left_by_gates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changed files as a whole, with the top of the work tree.
+    fn changed_now(&self) -> Result<(PathBuf, BTreeSet<PathBuf>), GitError> {
+        let asked = self.git.read(&self.dir);
+        let asked = asked.args(["rev-parse", "--show-toplevel"]);
+        let top = path_of(&asked.output(Deadline::after(WORK_TREE_TIMEOUT))?);
+        let files = changed_files(&self.git, &self.dir, &self.shielded)?;
+        Ok((top, files.into_iter().map(PathBuf::from).collect()))
+    }
+
+    fn tell_unknown_work(&self, work: &Work, error: &GitError) {
+        self.locks.tell(format!(
+            "task {}: cannot tell the work of its agent from what gates leave: {error}",
+            work.id
+        ));
     }
 
     fn tree(&self) -> Tree {
@@ -350,6 +377,10 @@ impl Workplace for InPlace {
         let tree = open_tree(&self.dir, &objects, &self.shielded, &self.git);
         *self.proven() = ProvenFiles::new(tree);
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder.join("tasks");
+        if let Err(error) = self.left_by_gates().keep_in(&folder.join("tasks")) {
+            let message = format!("cannot tell what gates left: {error}");
+            self.locks.tell(message);
+        }
     }
 
     fn confine_as(&self, sandbox: &SandboxConfig) {
@@ -400,8 +431,35 @@ impl Workplace for InPlace {
         })
     }
 
+    fn agent_ended(&self, _: u32, work: &Work) {
+        if !self.is_git() {
+            return;
+        }
+        let noted = self.changed_now().and_then(|(top, files)| {
+            let mut left = self.left_by_gates();
+            left.agent_ended(&top, files).map_err(GitError::from)
+        });
+        if let Err(error) = noted {
+            self.tell_unknown_work(work, &error);
+        }
+    }
+
     fn finish(&self, _: u32, work: &Work, proven: Proven) -> Result<Finished, GitError> {
         self.tell_settings();
+        if self.left_by_gates().is_open() {
+            let noted = self.changed_now().and_then(|(top, files)| {
+                let mut left = self.left_by_gates();
+                left.gates_ended(&top, files).map_err(GitError::from)
+            });
+            match noted {
+                Ok(new) if new.is_empty() => {}
+                Ok(new) => self.locks.tell(format!(
+                    "left by gates, and not committed: {}",
+                    new.join(", ")
+                )),
+                Err(error) => self.tell_unknown_work(work, &error),
+            }
+        }
         // What was proven is looked at when it is merged.
         if proven == Proven::No {
             drop(self.restore(Some(work)));
@@ -502,7 +560,10 @@ impl InPlace {
         if !commits {
             return CommitEnd::Committed { commit: None };
         }
-        let commit = match self.commit(&tree, &wave.message(&self.tag)) {
+        let apart = self.left_by_gates().paths();
+        let apart = [&self.shielded[..], &apart].concat();
+        let without = open_tree(&self.dir, &self.objects, &apart, &self.git);
+        let commit = match self.commit(&without, &wave.message(&self.tag)) {
             CommitOutcome::Made { hash } => Some(hash),
             CommitOutcome::Nothing => None,
             CommitOutcome::Failed { message } => return CommitEnd::Failed { message },

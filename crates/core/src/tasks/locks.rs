@@ -11,18 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use descartes_kernel::tasks::{LOCK_SLACK, LockWord, lock_word};
 use descartes_proc::is_at_work;
+use descartes_text::units::show_duration;
 use tracing::{info, warn};
 
-/// Time for a lock to go, after which the loop stops and can be resumed.
-const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// The same where somebody wants the loop to end.
+/// Time for a lock to go where nothing depends on it.
 pub(super) const HURRY: Duration = Duration::from_secs(3);
+/// The same where somebody wants the loop to end.
+const AT_THE_END: Duration = Duration::from_secs(1);
 /// A lock of ours is dead once it stood so long and no git lives that is as old.
 const DEAD: Duration = Duration::from_secs(10);
-/// Locks that are gone before are not worth a word; and ages of processes are read at another
-/// instant than our own watch.
-const SLACK: Duration = Duration::from_secs(2);
+/// Ages of processes are read at another instant than our own watch.
+const SLACK: Duration = LOCK_SLACK;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for a git that outlived its host to finish what it was about.
 const ORPHANED: Duration = Duration::from_secs(30);
@@ -80,7 +81,8 @@ impl LockId {
 struct SeenLock {
     mark: LockId,
     since: Instant,
-    is_said: bool,
+    /// How often it was said that it is there.
+    said: u32,
 }
 
 /// Tells the task loop that there is something to be said.
@@ -95,7 +97,7 @@ impl std::fmt::Debug for Wake {
 #[derive(Debug, Default)]
 struct LockTable {
     seen: HashMap<PathBuf, SeenLock>,
-    said: Vec<String>,
+    said: Vec<LockNotice>,
     stuck: Option<String>,
     wake: Option<Wake>,
     hurry: bool,
@@ -103,12 +105,27 @@ struct LockTable {
 
 impl LockTable {
     fn say(&mut self, message: String) {
-        self.said.push(message);
+        self.tell(LockNotice {
+            message,
+            needs_person: false,
+        });
+    }
+
+    fn tell(&mut self, notice: LockNotice) {
+        self.said.push(notice);
         if let Some(wake) = &self.wake {
             // A task loop that is gone needs to hear nothing.
             (wake.0)();
         }
     }
+}
+
+/// Something to be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LockNotice {
+    pub(super) message: String,
+    /// Whether people who look elsewhere are told as well.
+    pub(super) needs_person: bool,
 }
 
 /// What came of waiting for a lock.
@@ -124,7 +141,8 @@ pub(super) enum Passed {
 #[derive(Debug)]
 pub(super) struct Locks {
     ours: Ours,
-    patience: Duration,
+    /// How long one is waited for that the loop cannot go on without: until somebody has seen to it.
+    patience: Option<Duration>,
     dead: Duration,
     inner: Mutex<LockTable>,
 }
@@ -133,7 +151,7 @@ impl Locks {
     pub(super) fn new(ours: Ours) -> Self {
         Self {
             ours,
-            patience: LOCK_WAIT_LIMIT,
+            patience: None,
             dead: DEAD,
             inner: Mutex::default(),
         }
@@ -142,7 +160,7 @@ impl Locks {
     /// Nothing is waited for: for those that only look.
     pub(super) fn ignored() -> Self {
         Self {
-            patience: Duration::ZERO,
+            patience: Some(Duration::ZERO),
             ..Self::new(Ours::default())
         }
     }
@@ -181,7 +199,7 @@ impl Locks {
     }
 
     /// What is to be said since the last time.
-    pub(super) fn said(&self) -> Vec<String> {
+    pub(super) fn said(&self) -> Vec<LockNotice> {
         std::mem::take(&mut self.inner().said)
     }
 
@@ -204,16 +222,17 @@ impl Locks {
         while is_at_work("git", &folders, Duration::ZERO) {
             let waited = since.elapsed();
             let hurry = self.inner().hurry;
-            if waited >= ORPHANED || (hurry && waited >= HURRY) {
-                return false;
-            }
-            if waited >= SLACK && !is_said {
+            let is_over = waited >= ORPHANED || (hurry && waited >= AT_THE_END);
+            if (is_over || waited >= SLACK) && !is_said {
                 is_said = true;
                 info!(folder = %folders[0].display(), "waiting for a running git");
                 let folder = folders[0].display();
                 self.inner().say(format!(
                     "git is running in {folder}: waiting for it to finish"
                 ));
+            }
+            if is_over {
+                return false;
             }
             std::thread::sleep(LOOK);
         }
@@ -222,11 +241,15 @@ impl Locks {
 
     /// Waits until a lock is gone, or takes it away where it is ours and dead.
     pub(super) fn pass(&self, lock: &Path) -> Passed {
-        self.pass_within(lock, self.patience)
+        self.pass_for(lock, self.patience)
     }
 
     /// The same, for no longer than this.
     pub(super) fn pass_within(&self, lock: &Path, patience: Duration) -> Passed {
+        self.pass_for(lock, Some(patience))
+    }
+
+    fn pass_for(&self, lock: &Path, patience: Option<Duration>) -> Passed {
         let began = Instant::now();
         loop {
             let Some(seen) = self.see(lock) else {
@@ -235,19 +258,17 @@ impl Locks {
             if self.is_dead(lock, seen) {
                 return self.take_away(lock, seen);
             }
-            let (patience, whole) = match self.inner().hurry {
-                true => (patience.min(HURRY), self.patience.min(HURRY)),
-                false => (patience, self.patience),
-            };
+            let hurry = self.inner().hurry.then_some(AT_THE_END);
+            let whole = hurry.into_iter().chain(self.patience).min();
+            let patience = hurry.into_iter().chain(patience).min();
             // One that stood for all of our patience is not waited for by every later call.
             let stood = seen.since.elapsed();
-            if began.elapsed() >= patience || stood >= whole {
-                self.say_once(lock);
+            let is_over = patience.is_some_and(|patience| began.elapsed() >= patience);
+            if is_over || whole.is_some_and(|whole| stood >= whole) {
+                self.say_at_least_once(lock);
                 return Passed::Stays(in_the_way(lock));
             }
-            if stood >= SLACK {
-                self.say_once(lock);
-            }
+            self.say(lock, stood);
             std::thread::sleep(LOOK);
         }
     }
@@ -272,7 +293,7 @@ impl Locks {
         let known = inner.seen.get(lock).copied();
         let Some(mark) = mark else {
             inner.seen.remove(lock);
-            if known.is_some_and(|seen| seen.is_said) {
+            if known.is_some_and(|seen| seen.said > 0) {
                 inner.say(format!("{} is gone: continuing", lock.display()));
             }
             return None;
@@ -283,20 +304,43 @@ impl Locks {
         let seen = SeenLock {
             mark,
             since: Instant::now(),
-            is_said: known.is_some_and(|seen| seen.is_said),
+            // Another one in its place: each is said for itself, but not anew every few seconds.
+            said: known.map_or(0, |seen| seen.said.min(1)),
         };
         inner.seen.insert(lock.to_owned(), seen);
         Some(seen)
     }
 
-    fn say_once(&self, lock: &Path) {
+    /// Says that a lock is there that stood for so long, where that is due.
+    fn say(&self, lock: &Path, stood: Duration) {
         let mut inner = self.inner();
-        let Some(seen) = inner.seen.get_mut(lock).filter(|seen| !seen.is_said) else {
+        let Some(seen) = inner.seen.get_mut(lock) else {
             return;
         };
-        seen.is_said = true;
+        let word = lock_word(stood, seen.said);
+        let still = || format!("waiting for {}: {}", show_duration(stood), in_the_way(lock));
+        let message = match word {
+            LockWord::Nothing => return,
+            LockWord::InTheWay => in_the_way(lock),
+            LockWord::Still | LockWord::StillToldElsewhere => still(),
+        };
+        seen.said += 1;
         info!(lock = %lock.display(), "waiting for a lock of git");
-        inner.say(in_the_way(lock));
+        inner.tell(LockNotice {
+            message,
+            needs_person: word == LockWord::StillToldElsewhere,
+        });
+    }
+
+    fn say_at_least_once(&self, lock: &Path) {
+        let is_said = {
+            let inner = self.inner();
+            let seen = inner.seen.get(lock);
+            seen.is_some_and(|seen| seen.said > 0)
+        };
+        if !is_said {
+            self.say(lock, LOCK_SLACK);
+        }
     }
 
     fn is_dead(&self, lock: &Path, seen: SeenLock) -> bool {
@@ -363,7 +407,7 @@ mod tests {
             folders: vec![root.to_owned()],
         };
         Locks {
-            patience: Duration::from_secs(4),
+            patience: Some(Duration::from_secs(4)),
             dead: Duration::from_secs(1),
             ..Locks::new(ours)
         }
@@ -409,7 +453,7 @@ mod tests {
         let said = locks.said();
         let told = |lock: &PathBuf| {
             let message = format!("removed {}", lock.display());
-            said.iter().any(|said| said.contains(&message))
+            said.iter().any(|said| said.message.contains(&message))
         };
         assert!(ours.iter().all(told), "{said:?}");
         for lock in &theirs {
@@ -476,10 +520,37 @@ mod tests {
         assert!(matches!(locks.pass(&path), Passed::Stays(_)));
         let said = locks.said();
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("is in the way"));
+        assert!(said[0].message.contains("is in the way"));
         fs_err::remove_file(&path).unwrap();
         assert_eq!(locks.pass(&path), Passed::Gone);
-        assert!(locks.said()[0].ends_with("is gone: continuing"));
+        assert!(locks.said()[0].message.ends_with("is gone: continuing"));
+    }
+
+    #[test]
+    fn a_lock_that_the_loop_needs_gone_is_waited_for_until_somebody_wants_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = lock(dir.path().join("index.lock"));
+        let locks = Locks::new(Ours::default());
+        let (told, heard) = std::sync::mpsc::channel();
+        locks.wake(Wake(Box::new(move || told.send(()).unwrap_or_default())));
+        std::thread::scope(|scope| {
+            let passed = scope.spawn(|| locks.pass(&path));
+            heard.recv().unwrap();
+            // It stood for hours.
+            let hours = Instant::now().checked_sub(Duration::from_secs(7 * 60 * 60));
+            if let Some(seen) = locks.inner().seen.get_mut(&path) {
+                seen.since = hours.unwrap_or(seen.since);
+            }
+            heard.recv().unwrap();
+            assert!(!passed.is_finished());
+            let said = locks.said();
+            assert_eq!(said.len(), 2, "{said:?}");
+            assert!(!said[0].needs_person && said[1].needs_person);
+            assert!(said[1].message.starts_with("waiting for 7h"), "{said:?}");
+            locks.hurry();
+            assert!(matches!(passed.join().unwrap(), Passed::Stays(_)));
+        });
+        assert!(path.exists());
     }
 
     #[test]
@@ -497,7 +568,7 @@ mod tests {
         let locks = locks(dir.path());
         locks.hurry();
         assert!(!locks.await_gits(dir.path()));
-        assert!(locks.said()[0].contains("git is running in"));
+        assert!(locks.said()[0].message.contains("git is running in"));
         drop(git.stdin.take());
         git.wait().unwrap();
         assert!(locks.await_gits(dir.path()));

@@ -234,6 +234,10 @@ pub(super) trait Workplace: Send + Sync {
     /// Makes a slot ready for a piece of work; gives the folder to work in, and what its agent
     /// has to know.
     fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, GitError>;
+    /// The agent of an attempt has ended, and its gates are about to run: what they leave is no work.
+    fn agent_ended(&self, slot: u32, work: &Work) {
+        let _ = (slot, work);
+    }
     /// Takes what an attempt left behind into safety.
     fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, GitError>;
     /// Files that a piece of work changed, other than these; none where it cannot be told apart

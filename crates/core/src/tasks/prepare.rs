@@ -1,6 +1,6 @@
 //! Everything that is checked before a task loop begins: the file, the graph, the place.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use descartes_agents::agent::GENERIC;
@@ -12,13 +12,14 @@ use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, TrackerTasks, WorkPlace};
 use descartes_plans::graph::{TaskIx, TaskStatus};
 use descartes_store::layout::PROJECT_FOLDER;
-use descartes_store::task_file::RunLock;
+use descartes_store::task_file::{RunLock, remove_left_copies};
 use descartes_text::finding::Severity;
+use descartes_text::shell;
 use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::fleet::{Fleet, try_remote};
-use super::in_place::{InPlace, changed_files};
+use super::in_place::{InPlace, WORK_TREE_TIMEOUT, changed_files};
 use super::launch::{confined_for, file_name, take_agent};
 use super::lists::{ListSource, TrackerSource};
 use super::place::{Fresh, Workplace};
@@ -30,6 +31,7 @@ use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
 use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
+use crate::worktree::deadline::Deadline;
 
 /// A task loop that may begin.
 pub(crate) struct Prepared {
@@ -118,6 +120,9 @@ pub(crate) fn prepare(
         return Err(HostError::Internal("there are no tasks to run".to_owned()));
     };
     let mut source = open_source(tasks, dir)?;
+    if let TaskFile::List { path, .. } | TaskFile::Roadmap { file: path, .. } = &tasks.source {
+        remove_left_copies(path);
+    }
     if let Some(line) = source.line() {
         settings.early_stop.reach_line(&line);
     }
@@ -131,6 +136,9 @@ pub(crate) fn prepare(
     // Workers on other machines have agents of their own.
     if !matches!(occasion, Occasion::Land(_)) && tasks.workers.is_none() {
         check_agents(&agents, config, settings, dir)?;
+        if tasks.place == WorkPlace::Worktrees {
+            check_committed(&agents, config, settings, dir)?;
+        }
     }
     let whole = confined_for(config, settings, loaded.briefs.values());
     if !matches!(occasion, Occasion::Land(_)) && tasks.workers.is_none() {
@@ -245,6 +253,69 @@ pub(crate) fn check_agents(
         }
     }
     Ok(())
+}
+
+/// A program of the project's that is in no commit is not there where the tasks are worked on.
+fn check_committed(
+    briefs: &[TaskBrief],
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+) -> Result<(), HostError> {
+    let tasks = config.tasks.as_ref();
+    // A setup may make it.
+    if tasks.is_none_or(|tasks| tasks.worktree_setup.is_some()) {
+        return Ok(());
+    }
+    let git = git_of(settings);
+    let asked = |args: &[&str], path: &str| {
+        let call = git.read(dir).args(args).arg(path);
+        call.output(Deadline::after(WORK_TREE_TIMEOUT)).ok()
+    };
+    for brief in briefs {
+        let mut config = config.clone();
+        take_agent(settings, brief, &mut config)?;
+        for agent in resolve_all(&config, settings)? {
+            let Some(program) = agent.program() else {
+                continue;
+            };
+            let is_ours = program.contains('/') && Path::new(program).is_relative();
+            if !is_ours || !dir.join(program).is_file() {
+                continue;
+            }
+            let copied = tasks.is_some_and(|tasks| is_copied(program, &tasks.worktree_copy));
+            let listed = asked(&["ls-tree", "--name-only", "HEAD", "--"], program);
+            // Where git does not answer, it is asked again by whoever needs it.
+            if copied || listed.is_none_or(|listed| !listed.is_empty()) {
+                continue;
+            }
+            let is_ignored = asked(&["check-ignore", "--"], program).is_some();
+            return Err(uncommitted_agent(dir, program, is_ignored));
+        }
+    }
+    Ok(())
+}
+
+fn uncommitted_agent(dir: &Path, program: &str, is_ignored: bool) -> HostError {
+    let name = Path::new(program).components();
+    let name: PathBuf = name.filter(|part| *part != Component::CurDir).collect();
+    let (typed, full) = (shell::path(&name), shell::path(&dir.join(&name)));
+    let commit = format!("git add {typed} && git commit -m 'add the agent' -- {typed}");
+    HostError::refused(
+        format!("agents of tasks see what is committed, and {program} is not"),
+        match is_ignored {
+            true => format!("give its full path: {full}"),
+            false => format!("type: {commit}; or give its full path: {full}"),
+        },
+    )
+}
+
+/// Whether `worktree_copy` brings a file.
+fn is_copied(file: &str, copied: &[String]) -> bool {
+    let plain = |name: &str| name.trim_start_matches("./").to_owned();
+    let file = plain(file);
+    let mut copied = copied.iter();
+    copied.any(|name| Path::new(&file).starts_with(plain(name)))
 }
 
 /// A level that somebody asks for, and that does not work here, is told before any task is begun.
@@ -384,11 +455,7 @@ fn uncommitted(
     let confined = Arc::new(Mutex::new(config.clone()));
     let git = with_confined_programs(git_of(settings), settings, confined);
     let mut files = changed_files(&git, dir, &source.shielded()).ok()?;
-    let is_copied = |file: &String| {
-        let copied = |name: &String| Path::new(file).starts_with(name.trim_start_matches("./"));
-        tasks.worktree_copy.iter().any(copied)
-    };
-    files.retain(|file| !is_copied(file));
+    files.retain(|file| !is_copied(file, &tasks.worktree_copy));
     let named = files[..files.len().min(NAMED)].join(", ");
     let more = match files.len().saturating_sub(NAMED) {
         0 => String::new(),

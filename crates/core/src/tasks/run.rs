@@ -331,9 +331,13 @@ impl<'d> Runner<'d> {
     /// Passes on what the place has to say.
     pub(super) fn say(&mut self) -> Result<(), HostError> {
         let said = self.place.locks().map(Locks::said);
-        said.unwrap_or_default()
-            .into_iter()
-            .try_for_each(|message| self.d.warn(message))
+        for notice in said.unwrap_or_default() {
+            self.d.append(match notice.needs_person {
+                true => fact::needs_person(notice.message),
+                false => fact::warning(notice.message),
+            })?;
+        }
+        Ok(())
     }
 
     /// Without what a lock keeps from it the loop ends here, as if its host had died: nothing was

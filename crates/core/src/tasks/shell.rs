@@ -1,9 +1,11 @@
 //! Commands that a task loop runs itself, outside of any agent: gates on a merged tree, the
 //! command that makes a worktree ready. Each has a process tree of its own.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_agents::agent::{GENERIC, Profile};
@@ -46,6 +48,12 @@ enum ShellEvent {
     Stop(Ending),
 }
 
+impl ShellEvent {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Stop(_))
+    }
+}
+
 /// Ends what a shell runs, from another thread.
 #[derive(Clone, Debug)]
 pub(super) struct Stopper(Sender<ShellEvent>);
@@ -59,6 +67,64 @@ impl Stopper {
     /// The same, without grace.
     pub(super) fn kill(&self) {
         drop(self.0.send(ShellEvent::Stop(Ending::Kill)));
+    }
+}
+
+/// What shells run at the moment. One that begins after everything was stopped is stopped as well.
+#[derive(Debug, Default)]
+pub(super) struct RunningShells(Mutex<ShellTable>);
+
+#[derive(Debug, Default)]
+struct ShellTable {
+    last: u64,
+    running: BTreeMap<u64, Stopper>,
+    is_stopped: bool,
+}
+
+/// Leaves the table when it is dropped.
+pub(super) struct ListedShell<'t> {
+    table: &'t RunningShells,
+    number: u64,
+}
+
+impl RunningShells {
+    fn table(&self) -> MutexGuard<'_, ShellTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a shell as long as it runs something.
+    pub(super) fn list(&self, shell: Stopper) -> ListedShell<'_> {
+        let mut table = self.table();
+        if table.is_stopped {
+            shell.stop();
+        }
+        table.last += 1;
+        let number = table.last;
+        table.running.insert(number, shell);
+        ListedShell {
+            table: self,
+            number,
+        }
+    }
+
+    /// Ends all of them, and those to come.
+    pub(super) fn stop(&self) {
+        let mut table = self.table();
+        table.is_stopped = true;
+        table.running.values().for_each(Stopper::stop);
+    }
+
+    /// The same, without grace.
+    pub(super) fn kill(&self) {
+        let mut table = self.table();
+        table.is_stopped = true;
+        table.running.values().for_each(Stopper::kill);
+    }
+}
+
+impl Drop for ListedShell<'_> {
+    fn drop(&mut self) {
+        self.table.table().running.remove(&self.number);
     }
 }
 
@@ -187,6 +253,13 @@ impl Shell {
 
     /// Runs a command by `sh -c` in a folder, to its end.
     pub(super) fn run(&mut self, dir: &Path, command: &str, limit: Duration, log: PathBuf) -> Ran {
+        self.stopped |= self.rx.try_iter().any(|event| event.is_stop());
+        if self.stopped {
+            return Ran {
+                end: GateEnd::Cancelled,
+                tail: String::new(),
+            };
+        }
         self.runs += 1;
         let launch = Launch {
             argv: vec!["sh".into(), "-c".into(), command.into()],
@@ -218,10 +291,6 @@ impl Shell {
     fn watch(&mut self, limit: Duration) -> GateEnd {
         let deadline = Instant::now() + limit;
         let mut end = None;
-        if self.stopped {
-            end = Some(GateEnd::Cancelled);
-            self.supervisor.terminate(Ending::Kill);
-        }
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let news = match end {
@@ -254,5 +323,30 @@ impl Shell {
                 Some(ShellEvent::Tree(_)) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_that_begins_after_the_stop_is_stopped_and_one_that_ended_is_not_listed() {
+        let shells = RunningShells::default();
+        let new = || {
+            let (tx, rx) = channel();
+            (Stopper(tx), rx)
+        };
+        let is_told = |rx: &Receiver<ShellEvent>| rx.try_iter().any(|event| event.is_stop());
+        let (before, over, after) = (new(), new(), new());
+        let _before = shells.list(before.0);
+        drop(shells.list(over.0));
+        assert_eq!(shells.table().running.len(), 1);
+        shells.stop();
+        assert!(is_told(&before.1) && !is_told(&over.1));
+        let _after = shells.list(after.0);
+        assert!(is_told(&after.1));
+        shells.kill();
+        assert!(is_told(&before.1) && is_told(&after.1));
     }
 }

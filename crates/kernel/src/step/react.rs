@@ -208,7 +208,11 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         }
     }
     events.extend(nothing_done_wait(state, &events, agents, now));
-    events.extend(unkept_budget(state, facts).map(|message| Event::Warning { message }));
+    let unkept = unkept_budget(state, facts);
+    events.extend(unkept.map(|message| Event::Warning {
+        message,
+        needs_person: false,
+    }));
     let still = state.progress.iterations_without + 1;
     if progress == Progress::None && is_nudge_due(state, still, agents) {
         events.push(Event::Nudged { iterations: still });
@@ -278,7 +282,10 @@ pub fn budget_unkept_by_task(
         "the agent of task {task} told no {what}: what it uses does not count for {flag}; \
          --max-duration and --max-iterations end this loop all the same"
     );
-    Some(Decided::new(Event::Warning { message }))
+    Some(Decided::new(Event::Warning {
+        message,
+        needs_person: false,
+    }))
 }
 
 fn ended_well(run: &IterationSummary) -> bool {

@@ -4,11 +4,13 @@
 mod attempt;
 mod attempt_config;
 mod config;
+mod copy_room;
 mod early_end;
 mod file_wait;
 mod git_words;
 mod keeper_call;
 mod landing_branch;
+mod lock_wait;
 mod mend_landing;
 mod outcome;
 mod ref_name;
@@ -18,6 +20,7 @@ mod state;
 mod statuses;
 mod undo_landing;
 mod undone_work;
+mod work_share;
 
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
@@ -25,6 +28,7 @@ pub use attempt_config::{
     growth_config, tasks_sandbox,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
+pub use copy_room::has_room;
 pub use early_end::{AttemptTrouble, EarlyEnd, EndedAttempt};
 pub use file_wait::{MissingTasks, TaskKeeper};
 pub use git_words::{
@@ -32,6 +36,7 @@ pub use git_words::{
 };
 pub use keeper_call::{Hurry, KeeperCall};
 pub use landing_branch::{WayBack, other_branch, was_renamed_from};
+pub use lock_wait::{LOCK_SLACK, LockWord, lock_word};
 pub use mend_landing::{CommitEntry, HalfLandedFile, LeftFile, MendLanding};
 pub use outcome::{Gates, end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
@@ -45,3 +50,4 @@ pub use state::{
 pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};
 pub use undo_landing::{FileNow, LandingFile, UndoLanding};
 pub use undone_work::{FileFate, FileWork, ProvenFile, UndoneWork, undone_work};
+pub use work_share::{BeforeAgent, WorkShare};

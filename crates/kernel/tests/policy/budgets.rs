@@ -152,7 +152,7 @@ fn a_budget_that_the_agent_does_not_tell_anything_about_is_warned_of_once() {
             _ => turn(told.clone()),
         });
         let warnings = sim.journal.iter().filter_map(|record| match &record.event {
-            Event::Warning { message } => Some(message.clone()),
+            Event::Warning { message, .. } => Some(message.clone()),
             _ => None,
         });
         let warnings: Vec<String> = warnings.collect();
@@ -173,7 +173,7 @@ fn a_task_loop_is_warned_once_of_a_budget_that_an_agent_of_its_tasks_does_not_te
     };
     let told = |state: &LoopState, run: &IterationSummary| {
         budget_unkept_by_task(state, "7", run).map(|event| match event.into() {
-            Event::Warning { message } => message,
+            Event::Warning { message, .. } => message,
             other => panic!("{other:?}"),
         })
     };

@@ -257,7 +257,7 @@ fn add<T>(list: &mut VecDeque<T>, item: T, keep: usize) {
 
 fn remark(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Warning { message } | Event::EngineHeard { message, .. } => message.clone(),
+        Event::Warning { message, .. } | Event::EngineHeard { message, .. } => message.clone(),
         Event::GateFileChanged { file, task } => match task {
             Some(task) => {
                 format!("gate file {file} has changed since the loop began (task {task})")

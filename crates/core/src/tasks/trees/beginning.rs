@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::sandbox::SandboxLevel;
 
 use super::super::git::Repo;
-use super::files::{copy_all, remove_all};
+use super::files::remove_all;
 use super::{Done, GitError, Trees};
 use crate::host::confined_hooks::confined_hooks;
 
@@ -147,7 +147,7 @@ impl Trees {
             Some(around) => (around.to_owned(), to.join("around").join(name)),
             None => (from.clone(), to.join("around")),
         };
-        copy_all(&source, &to.join("around"))?;
+        self.copy_all("the hooks", &source, &to.join("around"))?;
         fs_err::write(self.hooks_mark(), at.to_string_lossy().as_bytes()).map_err(GitError::from)
     }
 

@@ -1,81 +1,7 @@
-//! Files of worktrees: copied as they are, and removed.
+//! Files of worktrees and our notes beside them.
 
-use std::fs::FileTimes;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// Copies a file or folder with its times, links as links: build tools look at times.
-pub(super) fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
-    let meta = fs_err::symlink_metadata(from)?;
-    if meta.is_symlink() {
-        let target = fs_err::read_link(from)?;
-        remove_all(to)?;
-        return fs_err::os::unix::fs::symlink(target, to);
-    }
-    if meta.is_file() {
-        if to.symlink_metadata().is_ok_and(|old| !old.is_file()) {
-            remove_all(to)?;
-        }
-        fs_err::copy(from, to)?;
-        let times = FileTimes::new().set_modified(meta.modified()?);
-        let writable = meta.permissions().mode() & 0o200 != 0;
-        if writable {
-            fs_err::OpenOptions::new()
-                .write(true)
-                .open(to)?
-                .into_file()
-                .set_times(times)?;
-        }
-        return Ok(());
-    }
-    if !meta.is_dir() {
-        // Sockets and the like are of no use elsewhere.
-        return Ok(());
-    }
-    fs_err::create_dir_all(to)?;
-    for entry in fs_err::read_dir(from)? {
-        let entry = entry?;
-        copy_all(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
-}
-
-/// Copies what is not there, or is there in another state.
-pub(super) fn fresher(from: &Path, to: &Path) -> std::io::Result<()> {
-    // A link that a person named stands for what it points to.
-    let from = &fs_err::canonicalize(from)?;
-    if from.is_dir() {
-        if to.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-            // Never through a link.
-            remove_all(to)?;
-        }
-        fs_err::create_dir_all(to)?;
-        for entry in fs_err::read_dir(from)? {
-            let entry = entry?;
-            let (from, to) = (entry.path(), to.join(entry.file_name()));
-            match entry.file_type()?.is_dir() {
-                true => fresher(&from, &to)?,
-                false => fresher_file(&from, &to)?,
-            }
-        }
-        return Ok(());
-    }
-    fresher_file(from, to)
-}
-
-fn fresher_file(from: &Path, to: &Path) -> std::io::Result<()> {
-    let (new, old) = (fs_err::symlink_metadata(from)?, to.symlink_metadata());
-    let same = old.is_ok_and(|old| {
-        old.is_file()
-            && new.is_file()
-            && old.len() == new.len()
-            && old.modified().ok() == new.modified().ok()
-    });
-    match same {
-        true => Ok(()),
-        false => copy_all(from, to),
-    }
-}
 
 /// Lets us into all folders below, and write to them: caches of modules often are as nobody may change them.
 pub(super) fn open_folders(dir: &Path) {
@@ -114,7 +40,7 @@ pub(super) fn remove_all(path: &Path) -> std::io::Result<()> {
 }
 
 /// The first part of a path in a tree, short of its end, that is a link and may lead elsewhere.
-pub(super) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
+pub(in crate::tasks) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
     let mut above = above.into_iter().map(|part| tree.join(part));
@@ -130,8 +56,47 @@ pub(super) fn write_note(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result
     file.write_all(text.as_ref())
 }
 
+/// Whether an error says that nothing is there.
+pub(in crate::tasks) fn is_gone(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// What a note of ours says; none where there is none. One that cannot be read is not taken for that.
+pub(super) fn read_note(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    match fs_err::symlink_metadata(path) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(error),
+        // An agent put it there, and may as well have removed ours.
+        Ok(meta) if meta.is_symlink() => return Ok(None),
+        Ok(meta) if meta.is_file() => {}
+        Ok(_) => {
+            let message = format!("{} is no file of ours", path.display());
+            return Err(std::io::Error::other(message));
+        }
+    }
+    fs_err::read(path).map(Some)
+}
+
+/// Removes a file, and the folders above it that are empty then.
+pub(super) fn remove_with_folders(top: &Path, path: &Path) -> std::io::Result<()> {
+    let path = top.join(path);
+    remove_all(&path)?;
+    let mut folder = path.parent();
+    while let Some(empty) = folder.filter(|folder| *folder != top) {
+        if fs_err::remove_dir(empty).is_err() {
+            break;
+        }
+        folder = empty.parent();
+    }
+    Ok(())
+}
+
 /// Paths as git reads them, with a NUL after each, and these prefix before.
-pub(super) fn zero_ended<'p>(prefix: &str, paths: impl Iterator<Item = &'p Path>) -> Vec<u8> {
+pub(in crate::tasks) fn zero_ended<'p>(
+    prefix: &str,
+    paths: impl Iterator<Item = &'p Path>,
+) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let mut bytes = Vec::new();
     for path in paths {
@@ -140,4 +105,26 @@ pub(super) fn zero_ended<'p>(prefix: &str, paths: impl Iterator<Item = &'p Path>
         bytes.push(0);
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_not_taken_for_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("note");
+        assert_eq!(read_note(&path).unwrap(), None);
+        assert_eq!(read_note(&path.join("below")).unwrap(), None);
+        write_note(&path, "").unwrap();
+        assert_eq!(read_note(&path).unwrap(), Some(Vec::new()));
+        let error = read_note(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(dir.path().to_str().unwrap()), "{error}");
+        // Nobody is led elsewhere.
+        write_note(&path, "theirs").unwrap();
+        let link = dir.path().join("link");
+        fs_err::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read_note(&link).unwrap(), None);
+    }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use descartes_kernel::tasks::{CommitEntry, HalfLandedFile, LeftFile, MendLanding
 use descartes_text::units::plural;
 
 use super::checkout_files::{CheckoutFile, HalfLandedEntry};
+use super::files::read_note;
 use super::{Done, GitError, Trees};
 
 /// A file that a fast-forward changes. Names are of any bytes, as git has them.
@@ -47,19 +49,21 @@ impl Trees {
     /// A host that died in the middle of a fast-forward took its git along, and nobody else removes the
     /// lock of that.
     pub(super) fn unlock_cut_short(&self) -> Done<()> {
-        let mark = fs_err::metadata(self.landing_mark()).and_then(|meta| meta.modified());
-        if let Ok(since) = mark {
-            self.take_from_killed(&self.checkout_locks()?, since);
-        }
+        let since = match fs_err::metadata(self.landing_mark()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            mark => mark?.modified()?,
+        };
+        self.take_from_killed(&self.checkout_locks()?, since);
         Ok(())
     }
 
     /// What fast-forwards from here were about that were cut short.
-    fn cut_short(&self, head: &str) -> Vec<String> {
-        let text = fs_err::read_to_string(self.landing_mark()).unwrap_or_default();
+    fn cut_short(&self, head: &str) -> Done<Vec<String>> {
+        let note = read_note(&self.landing_mark())?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&note);
         let lines = text.lines().filter_map(|line| line.split_once(' '));
         let from_here = lines.filter(|(from, _)| *from == head);
-        from_here.map(|(_, to)| to.trim().to_owned()).collect()
+        Ok(from_here.map(|(_, to)| to.trim().to_owned()).collect())
     }
 
     /// Says that a fast-forward is under way, before it is.
@@ -78,7 +82,7 @@ impl Trees {
 
     /// Moves the user's checkout and branch onwards, or leaves both as they are: git's words.
     pub(super) fn fast_forward(&self, head: &str, commit: &str) -> Done<Result<(), GitError>> {
-        let cut_short = self.cut_short(head);
+        let cut_short = self.cut_short(head)?;
         self.mark_landing(head, &cut_short, commit)?;
         let changed = self.changed_files(head, commit)?;
         let mut moved = self.try_forward(commit, &changed)?;

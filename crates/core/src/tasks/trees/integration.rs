@@ -12,9 +12,9 @@ use descartes_kernel::tasks::{ProvenAt, ProvenTree};
 use descartes_store::safe_open::read_user_file;
 
 use super::beginning::{FETCHING, FETCHING_KEYS};
-use super::files::{copy_all, fresher, link_above, remove_all};
+use super::files::{is_gone, link_above, remove_all, remove_with_folders, zero_ended};
 use super::{Done, GitError, Trees};
-use crate::tasks::git::Repo;
+use crate::tasks::git::{ChangedPaths, Repo};
 use crate::tasks::place::{GateFailure, Gates};
 
 /// Ignored files that are named to an agent.
@@ -90,9 +90,20 @@ impl Trees {
             Some(config.or_else(home)?.join("git").join(default))
         };
         let take = |from: Option<PathBuf>, to: &str| {
-            let text = from.and_then(|from| read_user_file(&from).ok());
-            fs_err::write(folder.join("info").join(to), text.unwrap_or_default())
-                .map_err(GitError::from)
+            let text = match from.as_deref().map(read_user_file) {
+                Some(Ok(text)) => text,
+                None => Vec::new(),
+                Some(Err(error)) if is_gone(&error) => Vec::new(),
+                // `/dev/null`, for one.
+                Some(Err(_)) if is_special(from.as_deref()) => Vec::new(),
+                // What it hides would be removed, and what it says would not hold.
+                Some(Err(error)) => {
+                    let path = from.unwrap_or_default();
+                    let message = format!("{} cannot be read: {error}", path.display());
+                    return Err(GitError::Refused(message));
+                }
+            };
+            fs_err::write(folder.join("info").join(to), text).map_err(GitError::from)
         };
         take(Some(common.join("info/exclude")), "exclude")?;
         take(Some(common.join("info/attributes")), "attributes")?;
@@ -235,17 +246,25 @@ impl Trees {
         slot: Option<&Path>,
     ) -> Done<Proof> {
         place.check_out(self, commit)?;
-        if let Err(tail) = self.set_up_worktree(&place.face.dir, commit)? {
+        let set_up = match self.set_up_worktree(&place.face.dir, commit) {
+            Err(_) if self.is_stopped() => return Ok(Proof::Stopped),
+            set_up => set_up?,
+        };
+        if let Err(tail) = set_up {
             return Ok(match self.is_stopped() {
                 true => Proof::Stopped,
                 false => Proof::Red(tail),
             });
         }
+        place.note_brought(self)?;
         let dir = place.face.dir.join(&self.prefix);
         let mut caches = Vec::new();
         let mut ran = gates.run(&dir);
         if let (Err(GateFailure::Red(_)), Some(slot)) = (&ran, slot) {
-            caches = self.take_caches(place, commit, slot)?;
+            caches = match self.take_caches(place, commit, slot) {
+                Err(_) if self.is_stopped() => return Ok(Proof::Stopped),
+                caches => caches?,
+            };
             if !caches.is_empty() {
                 ran = gates.run(&dir);
             }
@@ -307,8 +326,9 @@ impl Trees {
     fn take_caches(&self, place: &Integration, commit: &str, slot: &Path) -> Done<Vec<String>> {
         let mut taken = Vec::new();
         for path in self.ignored_in(commit, slot)? {
-            let name = path.to_string_lossy();
-            let name = name.trim_end_matches('/');
+            // Without the slash: with it, what a link points to would be looked at.
+            let path: PathBuf = path.components().collect();
+            let name = &*path.to_string_lossy();
             let last = path.file_name().map(|last| last.to_string_lossy());
             let is_cache = |cache: &String| {
                 let cache = cache.trim_matches('/');
@@ -319,19 +339,34 @@ impl Trees {
             if !is_folder || !self.caches.iter().any(is_cache) || from.join(".git").exists() {
                 continue;
             }
+            let to = place.face.dir.join(&path);
+            let is_link = to.is_symlink() && link_above(&place.face.dir, &path).is_none();
+            let tracked = ["ls-files", "-z", "--", &format!(":(literal){name}")];
+            if is_link && place.control.paths(&tracked)?.is_empty() {
+                // A setup's or a gate's, without which the gates are red as well.
+                remove_all(&to)?;
+            } else if is_link || link_above(&place.face.dir, &path).is_some() {
+                continue;
+            }
             // With the slash: it is a folder, and not there yet.
             let folder = format!("{name}/");
             let asked = ["check-ignore", "--quiet", "--no-index", "--", &folder];
             if !place.control.holds(&asked)? {
                 continue;
             }
-            let to = place.face.dir.join(&path);
             remove_all(&to)?;
             if let Some(parent) = to.parent() {
                 fs_err::create_dir_all(parent)?;
             }
-            copy_all(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
-            taken.push(name.to_owned());
+            let copied = self.copy_all(&format!("the cache {name}"), &from, &to);
+            let copied = self.copied_where_there_is_room(copied);
+            if !matches!(copied, Ok(true)) {
+                // A part of it would make gates green or red that are not.
+                remove_all(&to)?;
+            }
+            if copied? {
+                taken.push(name.to_owned());
+            }
         }
         Ok(taken)
     }
@@ -348,19 +383,9 @@ impl Trees {
     /// Copies what git does not bring and runs the setup, where that is due. The evidence where
     /// the setup fails.
     pub(super) fn set_up_worktree(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
-        for name in &self.copy {
-            let (from, to) = (self.user.dir.join(name), dir.join(name));
-            let spec = format!(":(literal){name}");
-            if !from.exists()
-                || !self
-                    .user
-                    .ask(&["ls-tree", "-r", commit, "--", &spec])?
-                    .is_empty()
-            {
-                // What is in the commit comes from there.
-                continue;
-            }
-            if let Some(link) = link_above(dir, Path::new(name)) {
+        for path in self.copied(commit)? {
+            let (from, to, name) = (self.user.dir.join(&path), dir.join(&path), path.display());
+            if let Some(link) = link_above(dir, &path) {
                 self.user.locks.tell(format!(
                     "worktree_copy: {name} is not copied, because {} is a symbolic link there",
                     link.display()
@@ -370,10 +395,17 @@ impl Trees {
             if let Some(parent) = to.parent() {
                 fs_err::create_dir_all(parent)?;
             }
-            fresher(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
+            let what = format!("{name} for worktree_copy");
+            self.copied_where_there_is_room(self.copy_fresher(&what, &from, &to))?;
         }
         self.set_up(dir, commit)
     }
+}
+
+/// Whether something is there that is no file.
+fn is_special(path: Option<&Path>) -> bool {
+    let meta = path.map(fs_err::metadata);
+    meta.is_some_and(|meta| meta.is_ok_and(|meta| !meta.is_file()))
 }
 
 fn only_words(only: &[String]) -> String {
@@ -416,27 +448,60 @@ impl Integration {
             self.control
                 .quiet(&["read-tree", "--reset", "-u", commit])?;
         }
+        self.show_sparse_work(trees, commit)?;
         self.clear(trees)?;
         self.expel(trees)?;
         self.show(commit)
     }
 
-    /// Removes what is neither in the commit nor ignored.
+    /// Where the user has a part of the tree checked out, the work is there as a whole: its agent had it before
+    /// its eyes, and gates look at it.
+    fn show_sparse_work(&self, trees: &Trees, commit: &str) -> Done<()> {
+        if !trees.is_sparse() {
+            return Ok(());
+        }
+        let Some(head) = trees.user.commit_of("HEAD")? else {
+            return Ok(());
+        };
+        let names = ["diff-tree", "-r", "-z", "--name-only", "--no-renames"];
+        let work = trees
+            .user
+            .paths(&[&names[..], &["--diff-filter=d", &head, commit]].concat())?;
+        let index = self.control.index()?;
+        let skipped: BTreeSet<&PathBuf> = index.skipped.iter().collect();
+        let left_out = work.iter().filter(|path| skipped.contains(path));
+        let left_out = zero_ended("", left_out.map(PathBuf::as_path));
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        let show = ["update-index", "--no-skip-worktree", "-z", "--stdin"];
+        self.control.quiet_with(&show, &left_out)?;
+        let write = ["checkout-index", "--force", "-z", "--stdin"];
+        self.control.quiet_with(&write, &left_out).map(drop)
+    }
+
+    /// Removes what is neither in the commit nor ignored, nor as a setup made it.
     fn clear(&self, trees: &Trees) -> Done<()> {
-        let [one, two, three] = trees.exclude_args();
-        let args = ["ls-files", "-z", "--others", &one, &two, &three];
-        for path in self.control.paths(&args)? {
-            let path = self.control.dir.join(path);
-            remove_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let mut folder = path.parent();
-            while let Some(empty) = folder.filter(|folder| *folder != self.control.dir) {
-                if fs_err::remove_dir(empty).is_err() {
-                    break;
-                }
-                folder = empty.parent();
+        let spared = trees.spared(&self.face.dir)?;
+        if !spared.is_whole {
+            drop(fs_err::remove_file(trees.setup_mark("merged")));
+        }
+        for path in trees.untracked(&self.control)? {
+            if !spared.holds(&path) {
+                let removed = remove_with_folders(&self.control.dir, &path);
+                removed.map_err(|error| format!("{}: {error}", path.display()))?;
             }
         }
         Ok(())
+    }
+
+    /// Writes down what was brought, before gates run.
+    fn note_brought(&self, trees: &Trees) -> Done<()> {
+        let brought = ChangedPaths {
+            untracked: trees.untracked(&self.control)?.into_iter().collect(),
+            ..ChangedPaths::default()
+        };
+        trees.write_brought(&self.face.dir, None, Vec::new(), &brought)
     }
 
     /// Makes what gates and hooks see agree with what is checked out.
@@ -496,6 +561,8 @@ impl Integration {
             return Ok(Squashed::Nothing);
         }
         self.check_out(trees, base)?;
+        let left = trees.spared(&self.face.dir)?.files;
+        trees.make_way(&self.control.dir, &left, theirs.commit)?;
         let merged = match theirs.from {
             None => {
                 let merge = ["merge", "--squash", "--quiet", theirs.commit];

@@ -49,7 +49,7 @@ impl Trees {
             if !holds.is_empty() {
                 return self.keep_tree(&repo, &name, &holds);
             }
-            let hidden = self.hidden(untracked);
+            let hidden = self.hidden(&repo, untracked)?;
             if !hidden.is_empty() {
                 self.save_hidden(&repo, &hidden)?;
             }

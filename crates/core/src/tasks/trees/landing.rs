@@ -27,6 +27,15 @@ const SAID_AFTER: u32 = 4;
 /// work is, where there was any.
 pub(super) type Landed = (Option<String>, Option<Landing>);
 
+/// How long a lock in the user's checkout is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tasks) enum LockPatience {
+    /// Other work goes on meanwhile, and this one lands with the next that can.
+    UntilLater,
+    /// There is nothing else to do: until somebody has seen to it.
+    UntilGone,
+}
+
 /// Why work could not be put onto the user's commit.
 enum Stuck {
     Person(String),
@@ -137,7 +146,7 @@ impl Trees {
             Some(self.user.commit_tree(&tree, &merged, &message)?)
         } else if self.user.subject_of(&last_wave)? == message {
             // Committed before a host died.
-            let landed = self.land_or_wait(&message, gates, marks);
+            let landed = self.land_or_wait(&message, gates, marks, LockPatience::UntilLater);
             return Ok((Some(last_wave), landed));
         } else {
             (merged != last).then_some(merged)
@@ -146,7 +155,8 @@ impl Trees {
             self.set_waves(commit)?;
         }
         // The wave is committed: what keeps it from landing is told, and it lands later.
-        let (landed, landing) = match self.land(&message, gates, marks) {
+        let later = LockPatience::UntilLater;
+        let (landed, landing) = match self.land(&message, gates, marks, later) {
             Ok(landed) => landed,
             Err(error) => {
                 error.log("landing");
@@ -159,7 +169,13 @@ impl Trees {
 
     /// Brings what was merged into the user's checkout: fast-forward, or not at all. Again and
     /// again while the user's branch moves; else it waits for a person.
-    pub(super) fn land(&self, message: &str, gates: Gates<'_>, marks: &TaskMarks) -> Done<Landed> {
+    pub(super) fn land(
+        &self,
+        message: &str,
+        gates: Gates<'_>,
+        marks: &TaskMarks,
+        patience: LockPatience,
+    ) -> Done<Landed> {
         self.unstage_statuses()?;
         let merged = self.merged()?;
         let (mut tries, mut wait) = (0, FIRST_WAIT);
@@ -191,7 +207,7 @@ impl Trees {
                     return self.wait_to_land(&merged, why);
                 }
             };
-            if let Err(why) = self.await_checkout()? {
+            if let Err(why) = self.await_checkout(patience)? {
                 return self.wait_to_land(&merged, &why);
             }
             let statuses = self.statuses_on(&head, &commit, marks)?;
@@ -330,9 +346,13 @@ impl Trees {
     /// Locks in the user's checkout are looked for before anything is changed there: a merge that
     /// meets one on the branch has changed the files already. Work that cannot land now lands
     /// with the next that can.
-    fn await_checkout(&self) -> Done<Result<(), String>> {
+    fn await_checkout(&self, patience: LockPatience) -> Done<Result<(), String>> {
         for lock in self.checkout_locks()? {
-            if let Passed::Stays(why) = self.user.locks.pass_within(&lock, CHECKOUT) {
+            let passed = match patience {
+                LockPatience::UntilLater => self.user.locks.pass_within(&lock, CHECKOUT),
+                LockPatience::UntilGone => self.user.locks.pass(&lock),
+            };
+            if let Passed::Stays(why) = passed {
                 return Ok(Err(why));
             }
         }

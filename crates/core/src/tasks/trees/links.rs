@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::files::{remove_all, write_note};
+use super::files::{is_gone, read_note, remove_all, write_note};
 use super::{Done, GitError, Trees, short_hash};
 use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
@@ -62,6 +62,8 @@ impl Trees {
             self.at_work_mark(name),
             self.admin_mark(name),
             self.links_mark(name),
+            self.brought_mark(name),
+            self.work_mark(name),
         ];
         for mark in marks.into_iter().chain(settings) {
             drop(fs_err::remove_file(mark));
@@ -133,7 +135,10 @@ impl Trees {
         let folder = Path::new(admin.file_name().unwrap_or_default());
         write_path(&self.admin_mark(name), "", folder)?;
         for (file, end) in SETTINGS {
-            let text = fs_err::read(admin.join(file)).unwrap_or_default();
+            let text = match fs_err::read(admin.join(file)) {
+                Err(error) if is_gone(&error) => Vec::new(),
+                text => text?,
+            };
             write_note(&self.settings_mark(name, end), text)?;
         }
         Ok(())
@@ -147,8 +152,7 @@ impl Trees {
         let name = name_of(&repo.dir);
         for (file, end) in SETTINGS {
             let note = self.settings_mark(&name, end);
-            let is_file = fs_err::symlink_metadata(&note).is_ok_and(|meta| meta.is_file());
-            let Some(text) = is_file.then(|| fs_err::read(&note).ok()).flatten() else {
+            let Some(text) = read_note(&note)? else {
                 continue;
             };
             let file = admin.join(file);
@@ -229,7 +233,7 @@ impl Trees {
     /// Git has forgotten a worktree: it gets another one's registration, and an index from its
     /// branch.
     fn register_anew(&self, path: &Path, name: &str) -> Done<()> {
-        let Some(task) = fs_err::read_to_string(self.task_mark(name)).ok() else {
+        let Some(task) = self.last_task(name)? else {
             return Ok(());
         };
         if let Some(broken) = self.admin_of(path)? {

@@ -9,7 +9,9 @@
 //! same step again.
 
 mod beginning;
+mod brought;
 mod checkout_files;
+mod copying;
 mod files;
 mod half_landed;
 mod integration;
@@ -35,7 +37,7 @@ mod unsaved;
 mod wire;
 mod workplace;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -53,11 +55,13 @@ use super::launch::file_name;
 use super::locks::{Locks, Ours};
 use super::place::{Gates, Work};
 use super::shared_settings::SharedSettings;
-use super::shell::Stopper;
+use super::shell::RunningShells;
 use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, git_of};
 
+pub(in crate::tasks) use files::{is_gone, link_above, zero_ended};
 pub(in crate::tasks) use kept::kept_in;
+use landing::LockPatience;
 pub(in crate::tasks) use names::Sharing;
 use names::{Claimant, RefNames};
 use stashes::Stashes;
@@ -131,7 +135,11 @@ pub(in crate::tasks) struct Trees {
     slots: Mutex<HashMap<String, PathBuf>>,
     stopped: AtomicBool,
     /// Ends the commands that make worktrees ready.
-    setups: Mutex<Vec<Stopper>>,
+    setups: RunningShells,
+    /// Files of setups that an agent changed, once that was said.
+    said_brought: Mutex<BTreeSet<PathBuf>>,
+    /// Named pipes that an agent left in a slot and that went before its gates.
+    pipes: Mutex<HashMap<String, String>>,
     stashes: Stashes,
     /// Work that was stacked last.
     stack: Mutex<Option<train::Stack>>,
@@ -274,7 +282,9 @@ impl Trees {
             leftovers: Mutex::default(),
             slots: Mutex::default(),
             stopped: AtomicBool::new(false),
-            setups: Mutex::default(),
+            setups: RunningShells::default(),
+            said_brought: Mutex::default(),
+            pipes: Mutex::default(),
         })
     }
 
@@ -392,8 +402,10 @@ impl Trees {
         message: &str,
         gates: Gates<'_>,
         marks: &TaskMarks,
+        patience: LockPatience,
     ) -> Option<Landing> {
-        let landed = self.land(message, gates, marks).or_else(|error| {
+        let landed = self.land(message, gates, marks, patience);
+        let landed = landed.or_else(|error| {
             error.log("landing");
             self.not_landed(&self.merged()?, &error, &error.to_string())
         });

@@ -10,7 +10,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::tasks::{RefOwner, TakenName, TaskFile, TreesOf, choose_name, name_number};
 use descartes_store::task_file::RunLock;
 
-use super::files::write_note;
+use super::files::{is_gone, write_note};
 use super::{Done, GitError, Trees, short_hash};
 use crate::host::{HostError, HostSettings};
 use crate::tasks::git::Repo;
@@ -149,7 +149,12 @@ impl Claimant<'_> {
         let of_tag = names.filter(|name| name_number(tag, name).is_some());
         let of_tag: BTreeSet<&str> = of_tag.collect();
         let taken = of_tag.into_iter().map(|name| {
-            let owner = read_owner(&folder.join(format!("{name}.json")));
+            let path = folder.join(format!("{name}.json"));
+            // One that cannot be read has an owner all the same.
+            let owner = match fs_err::read(&path) {
+                Err(error) if is_gone(&error) => None,
+                text => serde_json::from_slice(&text?).ok(),
+            };
             Ok(TakenName {
                 trees: match owner {
                     Some(_) => TreesOf::Nobody,

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::files::{open_folders, remove_all};
+use super::brought::Spared;
+use super::files::{is_gone, open_folders, remove_all, remove_with_folders};
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::git_error::GitErrorKind;
@@ -103,7 +104,8 @@ impl Trees {
             self.restore_settings(repo)?;
             self.clear_marks(repo)?;
             self.put_branch_back(repo, &branch)?;
-            if repo.is_dirty()? {
+            // Without an agent there, what lies about is that of a setup that was cut short.
+            if self.at_work_mark(&name).exists() && repo.is_dirty()? {
                 repo.unlock()?;
                 self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
             }
@@ -161,7 +163,11 @@ impl Trees {
     fn keep_put_aside(&self, repo: &Repo) -> Done<Vec<String>> {
         let mut kept = Vec::new();
         for file in repo.git_paths(&PUT_ASIDE)? {
-            let text = fs_err::read_to_string(file).unwrap_or_default();
+            let text = match fs_err::read(file) {
+                Err(error) if is_gone(&error) => continue,
+                text => text?,
+            };
+            let text = String::from_utf8_lossy(&text);
             let commit = text.trim();
             let is_name = !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit());
             if is_name && let Some(commit) = repo.commit_of(commit)? {
@@ -180,16 +186,28 @@ impl Trees {
         Ok(())
     }
 
-    /// Makes a slot what a commit says, leaving what git ignores: build caches stay warm.
-    pub(super) fn set_to(&self, repo: &Repo, commit: &str, before: Before) -> Done<()> {
+    /// Makes a slot what a commit says, leaving what git ignores, so that build caches stay warm, and what the
+    /// setup made.
+    pub(super) fn set_to(
+        &self,
+        repo: &Repo,
+        commit: &str,
+        before: Before,
+        spared: &Spared,
+    ) -> Done<()> {
         self.end_under_way(repo)?;
         self.restore_settings(repo)?;
         self.clear_sparse_marks(repo)?;
-        self.empty(repo, before)?;
+        self.empty(repo, before, spared)?;
         // What is left is hidden by rules of the last agent's own.
+        let left = |repo: &Repo| -> Done<Vec<PathBuf>> {
+            let mut left = self.files_in(self.untracked(repo)?);
+            left.retain(|path| !spared.holds(path));
+            Ok(left)
+        };
         let mut hidden = match before {
             Before::Same | Before::Tidy => Vec::new(),
-            Before::Another => self.hidden(self.untracked(repo)?),
+            Before::Another => left(repo)?,
         };
         if !hidden.is_empty() {
             self.save_hidden(repo, &hidden)?;
@@ -199,7 +217,7 @@ impl Trees {
             repo.quiet(&["reset", "--quiet", "--hard", commit])?;
             if before != Before::Same {
                 // What the last task had git ignore, and this one has not.
-                hidden = self.hidden(self.untracked(repo)?);
+                hidden = left(repo)?;
             }
         }
         for path in hidden {
@@ -214,10 +232,22 @@ impl Trees {
     }
 
     /// Removes what is in no commit and not ignored.
-    fn empty(&self, repo: &Repo, before: Before) -> Done<()> {
+    fn empty(&self, repo: &Repo, before: Before, spared: &Spared) -> Done<()> {
         let emptied = || -> Done<()> {
             repo.quiet(&["reset", "--quiet", "--hard"])?;
-            repo.quiet(&["clean", "--quiet", "-fd"]).map(drop)
+            if spared.is_nothing() {
+                return repo.quiet(&["clean", "--quiet", "-fd"]).map(drop);
+            }
+            for path in self.files_in(repo.changed()?.untracked) {
+                if !spared.holds(&path) {
+                    let removed = remove_with_folders(&repo.dir, &path);
+                    removed.map_err(|error| GitError::SaidNo {
+                        command: "clean".to_owned(),
+                        message: error.to_string(),
+                    })?;
+                }
+            }
+            Ok(())
         };
         match emptied() {
             Err(error) if error.kind() == GitErrorKind::Failed => {}
@@ -260,7 +290,7 @@ impl Trees {
 
     /// Takes a branch away from every other worktree, with the work that lies in slots.
     pub(super) fn free(&self, branch: &str, ours: &Repo) -> Done<()> {
-        for slot in self.trees_there() {
+        for slot in self.trees_there()? {
             if slot == ours.dir || self.kept_mark(&file_name(&slot)).exists() {
                 continue;
             }
@@ -308,18 +338,4 @@ impl Trees {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-/// Removes a file, and the folders above it that are empty then.
-fn remove_with_folders(top: &Path, path: &Path) -> std::io::Result<()> {
-    let path = top.join(path);
-    remove_all(&path)?;
-    let mut folder = path.parent();
-    while let Some(empty) = folder.filter(|folder| *folder != top) {
-        if fs_err::remove_dir(empty).is_err() {
-            break;
-        }
-        folder = empty.parent();
-    }
-    Ok(())
 }

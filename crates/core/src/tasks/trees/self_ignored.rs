@@ -17,7 +17,7 @@ impl Trees {
     pub(super) fn self_ignored(&self, repo: &Repo) -> Done<Vec<SelfIgnored>> {
         let index = repo.index()?;
         // Tools write such files into caches of their own, where nothing is tracked: those hide nobody's work.
-        let suspects = self.new_ignore_files(repo, &index);
+        let suspects = self.new_ignore_files(repo, &index)?;
         if suspects.is_empty() {
             return Ok(Vec::new());
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::files::{write_note, zero_ended};
+use super::files::{is_gone, read_note, write_note, zero_ended};
 use super::rescue::Before;
 use super::unsaved::FROM_STDIN;
 use super::{Done, GitError, Trees};
@@ -170,15 +170,12 @@ impl Trees {
     pub(super) fn stage_all(&self, repo: &Repo) -> Done<(BTreeSet<PathBuf>, bool)> {
         self.drop_bare_links(repo)?;
         let nested = self.nested(repo, &self.untracked(repo)?)?;
-        let mut specs = zero_ended(":/", [Path::new("")].into_iter());
-        let apart = nested.iter().map(PathBuf::as_path);
-        specs.extend(zero_ended(":(top,exclude,literal)", apart));
-        // Work outside of the part that the user has checked out is work, too.
-        let add: &[&str] = match self.is_sparse() {
-            true => &["add", "-A", "--sparse"],
-            false => &["add", "-A"],
-        };
-        repo.quiet_with(&[add, &FROM_STDIN[..]].concat(), &specs)?;
+        // Path by path, so also outside of the part that the user has checked out.
+        let work = self.work_in(repo, &repo.changed()?)?.into_iter();
+        let work = work.map(|path| path.components().collect::<PathBuf>());
+        let work = work.filter(|path| !nested.iter().any(|apart| path.starts_with(apart)));
+        repo.stage(&work.collect())?;
+        self.unstage_brought(repo)?;
         let has_changes = self.restore_ignored_files(repo)?;
         Ok((nested, has_changes))
     }
@@ -214,11 +211,9 @@ impl Trees {
     /// The task that was worked on last in a tree; none where no agent was ever there. A note that cannot be read
     /// is not taken for none: what another task left would then be taken for this one's.
     pub(super) fn last_task(&self, name: &str) -> Done<Option<String>> {
-        match fs_err::read_to_string(self.task_mark(name)) {
-            Ok(id) => Ok(Some(id).filter(|id| !id.is_empty())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let id = read_note(&self.task_mark(name))?;
+        let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
+        Ok(id.filter(|id| !id.is_empty()))
     }
 
     /// Runs `worktree_setup` where it never ran, or where what it is about has changed.
@@ -246,16 +241,22 @@ impl Trees {
         // It runs what earlier tasks wrote.
         let mut shell = shell.confined(&self.confinement(), &self.settings);
         let log = self.folder.join(format!("{name}-setup.log"));
-        let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
-        setups().push(shell.stopper());
-        let ran = shell.run(&dir.join(&self.prefix), setup, SETUP, log);
+        let repo = self.tree_at(dir)?;
+        let before = repo.changed()?.tracked;
+        let ran = {
+            let _listed = self.setups.list(shell.stopper());
+            shell.run(&dir.join(&self.prefix), setup, SETUP, log)
+        };
         if !ran.is_green() {
             return Ok(Err(format!(
                 "worktree_setup `{setup}` failed:\n{}",
                 ran.tail
             )));
         }
-        write_note(&mark, due)?;
+        // What it changed of tracked files is undone with the next commit that is checked out.
+        if repo.changed()?.tracked == before {
+            write_note(&mark, due)?;
+        }
         Ok(Ok(()))
     }
 
@@ -297,10 +298,16 @@ impl Trees {
             before,
             note: earlier,
         } = self.slot_for(slot, work)?;
+        let spared = self.spared(&repo.dir)?;
+        if !spared.is_whole {
+            drop(fs_err::remove_file(self.setup_mark(&name)));
+        }
         let is_set_up = self.setup.is_none() || self.setup_mark(&name).exists();
-        let fresh = !(self.task_mark(&name).exists() && is_set_up);
+        let is_whole = spared.is_whole && self.brought_mark(&name).exists();
+        let fresh = !(self.task_mark(&name).exists() && is_set_up && is_whole);
         // What lay there is safe.
         drop(fs_err::remove_file(self.at_work_mark(&name)));
+        drop(fs_err::remove_file(self.brought_mark(&name)));
         write_note(&self.task_mark(&name), &work.id)?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
@@ -312,18 +319,18 @@ impl Trees {
             self.free(&branch, &repo)?;
             match self.earlier_work(&branch)? {
                 None => {
-                    self.set_to(&repo, &merged, before)?;
+                    self.set_to(&repo, &merged, before, &spared)?;
                     self.put_branch(&branch, &merged)?;
                 }
                 Some(commit) => match self.built_on(&merged, &commit)? {
                     None => {
                         goes_on = commit != merged;
-                        self.set_to(&repo, &commit, before)?;
+                        self.set_to(&repo, &commit, before, &spared)?;
                     }
                     Some(from) => {
                         // It holds commits that the user took back: it begins anew without them.
                         alone = Some(self.changes_alone(&from, &commit)?);
-                        self.set_to(&repo, &merged, before)?;
+                        self.set_to(&repo, &merged, before, &spared)?;
                         self.put_branch(&branch, &merged)?;
                     }
                 },
@@ -331,7 +338,6 @@ impl Trees {
             // Whoever else had it was seen to.
             repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
-        write_note(&self.at_work_mark(&name), "")?;
         let mut setup = None;
         if fresh && let Err(tail) = self.set_up_worktree(&repo.dir, &merged)? {
             if self.is_stopped() || !goes_on {
@@ -346,6 +352,8 @@ impl Trees {
         if fresh {
             self.note_files_of_setup(&repo)?;
         }
+        self.note_brought(&repo, &merged)?;
+        write_note(&self.at_work_mark(&name), "")?;
         let conflict = match &alone {
             None => self.catch_up(&repo, &merged, work)?,
             Some(alone) => self.replay(&repo, alone, work)?,
@@ -387,21 +395,21 @@ impl Trees {
     }
 
     /// Worktrees of ours that are there.
-    pub(super) fn trees_there(&self) -> Vec<PathBuf> {
-        let entries = fs_err::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut trees: Vec<PathBuf> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir())
-            .filter(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                name == "merged" || name.starts_with("slot-")
-            })
-            .collect();
+    pub(super) fn trees_there(&self) -> Done<Vec<PathBuf>> {
+        let entries = match fs_err::read_dir(&self.folder) {
+            Err(error) if is_gone(&error) => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut trees = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && (name == "merged" || name.starts_with("slot-")) {
+                trees.push(path);
+            }
+        }
         trees.sort();
-        trees
+        Ok(trees)
     }
 
     /// Brings what was merged meanwhile into a task's tree. Conflicts stay in the files, for the
@@ -448,18 +456,23 @@ impl Trees {
         )))
     }
 
-    pub(super) fn keep(&self, slot: u32, work: &Work, proven: Proven) -> Done<Finished> {
-        let path = self.folder.join(self.slot_name(slot));
+    /// A tree that its agent has left, as git has to find it.
+    pub(super) fn settled(&self, path: &Path) -> Done<Repo> {
         {
             let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.mend_link(&path)?;
+            self.mend_link(path)?;
         }
-        let repo = self.tree_at(&path)?;
+        let repo = self.tree_at(path)?;
         // A git of the agent's may have been ended with it.
         repo.unlock()?;
         repo.mend()?;
         self.restore_settings(&repo)?;
         self.clear_marks(&repo)?;
+        Ok(repo)
+    }
+
+    pub(super) fn keep(&self, slot: u32, work: &Work, proven: Proven) -> Done<Finished> {
+        let repo = self.settled(&self.folder.join(self.slot_name(slot)))?;
         let branch = self.branch_of(work);
         self.put_branch_back(&repo, &branch)?;
         let marked = self.still_marked(&repo, work)?;
@@ -559,15 +572,15 @@ impl Trees {
     }
 
     fn note_conflicts(&self, work: &Work, files: &[PathBuf]) -> Done<()> {
-        let mut all = self.noted_conflicts(work);
+        let mut all = self.noted_conflicts(work)?;
         all.extend(files.iter().cloned());
         let text = zero_ended("", all.iter().map(PathBuf::as_path));
         write_note(&self.conflict_mark(work), text).map_err(GitError::from)
     }
 
-    fn noted_conflicts(&self, work: &Work) -> BTreeSet<PathBuf> {
-        let text = fs_err::read(self.conflict_mark(work)).unwrap_or_default();
-        zero_ended_paths(&text).into_iter().collect()
+    fn noted_conflicts(&self, work: &Work) -> Done<BTreeSet<PathBuf>> {
+        let text = read_note(&self.conflict_mark(work))?.unwrap_or_default();
+        Ok(zero_ended_paths(&text).into_iter().collect())
     }
 
     /// What an agent has to know of files that were in conflict, and still look like that: also
@@ -578,11 +591,13 @@ impl Trees {
             // Committed as they are, they are not in conflict for git any more.
             self.note_conflicts(work, &unmerged)?;
         }
-        for file in self.noted_conflicts(work) {
+        for file in self.noted_conflicts(work)? {
             let (path, file) = (repo.dir.join(&file), file.display());
             // A link or nothing at all holds no markers.
-            if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
-                continue;
+            match fs_err::symlink_metadata(&path) {
+                Ok(meta) if !meta.is_file() => continue,
+                Err(error) if is_gone(&error) => continue,
+                _ => {}
             }
             match fs_err::read(&path) {
                 Ok(text) if has_markers(&text) => {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use descartes_kernel::tasks::stash_branch;
 
+use super::files::read_note;
 use super::stash_list::{Stash, StashList, short};
 use super::stash_watch::StashWatch;
 use super::{Done, GitError, Trees};
@@ -79,7 +80,8 @@ impl Trees {
         if list.is_empty() {
             return Ok(list);
         }
-        let before = fs_err::read_to_string(self.stashes_before()).unwrap_or_default();
+        let before = read_note(&self.stashes_before())?.unwrap_or_default();
+        let before = String::from_utf8_lossy(&before);
         let before: HashSet<&str> = before.lines().collect();
         let is_new = |stash: &Stash| !before.contains(stash.commit.as_str());
         Ok(list.into_iter().filter(is_new).collect())

@@ -8,6 +8,7 @@ use descartes_kernel::tasks::TaskMarks;
 use tracing::debug;
 
 use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
+use super::landing::LockPatience;
 use super::{Done, GitError, Trees};
 use crate::tasks::place::{Gates, StackDone, TrainDone, Work};
 
@@ -202,7 +203,8 @@ impl Trees {
         let is_merged = end == TrainEnd::Green;
         let mut landing = None;
         if is_merged && !self.barrier {
-            landing = self.land_or_wait(&Work::messages(&works[..members]), gates, marks);
+            let message = Work::messages(&works[..members]);
+            landing = self.land_or_wait(&message, gates, marks, LockPatience::UntilLater);
         }
         TrainDone {
             end,

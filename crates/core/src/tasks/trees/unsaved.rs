@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_text::shell;
 
-use super::files::{write_note, zero_ended};
+use super::files::{read_note, write_note, zero_ended};
 use super::self_ignored::SelfIgnored;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
@@ -290,7 +290,7 @@ impl Trees {
     /// Files where the tree has a link to another repository that is not there: git sees none of them. Those
     /// that the setup of the worktree left are no work.
     fn files_below_links(&self, repo: &Repo) -> Done<Vec<(PathBuf, Vec<PathBuf>)>> {
-        let known = self.known_files(repo);
+        let known = self.known_files(repo)?;
         let mut found = Vec::new();
         for link in &repo.index()?.links {
             let mut files = files_below(repo, &link.path);
@@ -322,19 +322,24 @@ impl Trees {
         Ok(())
     }
 
-    fn known_files(&self, repo: &Repo) -> BTreeSet<Vec<u8>> {
-        let notes = fs_err::read(self.links_mark_of(repo)).unwrap_or_default();
-        notes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    fn known_files(&self, repo: &Repo) -> Done<BTreeSet<Vec<u8>>> {
+        let notes = read_note(&self.links_mark_of(repo))?.unwrap_or_default();
+        let notes = notes.split(|byte| *byte == 0);
+        Ok(notes.map(<[u8]>::to_vec).collect())
     }
 
     /// Ignore files beside tracked files that are not tracked themselves, without those of the setup.
-    pub(super) fn new_ignore_files(&self, repo: &Repo, index: &IndexSummary) -> BTreeSet<PathBuf> {
+    pub(super) fn new_ignore_files(
+        &self,
+        repo: &Repo,
+        index: &IndexSummary,
+    ) -> Done<BTreeSet<PathBuf>> {
         let mut files = ignore_files(repo, index);
         if !files.is_empty() {
-            let known = self.known_files(repo);
+            let known = self.known_files(repo)?;
             files.retain(|file| !known.contains(&file.note()));
         }
-        files.into_iter().map(|file| file.path).collect()
+        Ok(files.into_iter().map(|file| file.path).collect())
     }
 
     fn links_mark_of(&self, repo: &Repo) -> PathBuf {
@@ -445,12 +450,24 @@ impl Trees {
         Ok(found)
     }
 
-    /// Files that are in no commit, and hidden by rules that were not there when the loop began.
-    pub(super) fn hidden(&self, untracked: Vec<PathBuf>) -> Vec<PathBuf> {
+    /// The files among paths that are in no commit.
+    pub(super) fn files_in(&self, untracked: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         let file = |path: &PathBuf| !path.to_string_lossy().ends_with('/');
         let own = self.prefix.join(".descartes");
         let theirs = |path: &PathBuf| !path.starts_with(&own);
-        untracked.into_iter().filter(file).filter(theirs).collect()
+        let files = untracked.into_iter().filter(file);
+        files.filter(theirs).collect()
+    }
+
+    /// Those of them that are hidden by rules that were not there when the loop began. What git sees and no
+    /// commit has is no work.
+    pub(super) fn hidden(&self, repo: &Repo, untracked: Vec<PathBuf>) -> Done<Vec<PathBuf>> {
+        let mut hidden = self.files_in(untracked);
+        if !hidden.is_empty() {
+            let seen = repo.changed()?.untracked;
+            hidden.retain(|path| !seen.contains(path));
+        }
+        Ok(hidden)
     }
 
     /// Puts such files into a commit with a name of its own, and says which.

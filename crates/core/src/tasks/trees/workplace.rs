@@ -10,6 +10,7 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{Landing, ProvenStep, ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
+use super::landing::LockPatience;
 use super::{Done, GitError, Trees};
 use crate::host::git_of;
 use crate::host::slot_objects::SlotObjects;
@@ -131,11 +132,30 @@ impl Workplace for Trees {
         }
     }
 
+    fn agent_ended(&self, slot: u32, work: &Work) {
+        let name = self.slot_name(slot);
+        if let Some(pipes) = self.remove_pipes(&self.folder.join(&name), work) {
+            let mut removed = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+            removed.insert(name.clone(), pipes);
+        }
+        if let Err(error) = self.note_work(&self.folder.join(&name)) {
+            error.log("looking at what an agent left");
+            self.user.locks.tell(format!(
+                "task {}: cannot tell the work of its agent from what gates leave: {error}",
+                work.id
+            ));
+        }
+    }
+
     fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Done<Finished> {
         self.slots_of()
             .insert(work.id.clone(), self.folder.join(self.slot_name(slot)));
         let name = self.slot_name(slot);
-        let pipes = self.remove_pipes(&self.folder.join(&name), work);
+        let before = {
+            let mut removed = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+            removed.remove(&name)
+        };
+        let pipes = before.or(self.remove_pipes(&self.folder.join(&name), work));
         self.tell_settings();
         let finished = self.keep(slot, work, proven)?;
         // What it left is safe.
@@ -187,7 +207,8 @@ impl Workplace for Trees {
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
-            landing = self.land_or_wait(&work.message(), gates, marks);
+            let later = LockPatience::UntilLater;
+            landing = self.land_or_wait(&work.message(), gates, marks, later);
         }
         MergeDone {
             end,
@@ -253,12 +274,12 @@ impl Workplace for Trees {
         self.stopped.store(true, Ordering::SeqCst);
         self.user.locks.hurry();
         self.user.end_calls(END);
-        let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
-        setups.drain(..).for_each(|setup| setup.stop());
+        self.setups.stop();
     }
 
     fn kill(&self) {
         self.stop();
+        self.setups.kill();
         self.user.end_calls(Ending::Kill);
     }
 
@@ -266,7 +287,7 @@ impl Workplace for Trees {
         let _one = self.integrating();
         let message = format!("work of {}", self.tag);
         LandDone {
-            landing: self.land_or_wait(&message, gates, marks),
+            landing: self.land_or_wait(&message, gates, marks, LockPatience::UntilGone),
             proven: self.new_proofs(),
         }
     }
@@ -288,7 +309,13 @@ impl Workplace for Trees {
         let landed =
             target.is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
         // Slots and branches of finished work; what is not done keeps its branch.
-        for tree in self.trees_there() {
+        let trees = self.trees_there().unwrap_or_else(|error| {
+            self.user
+                .locks
+                .tell(format!("worktrees stay where they are: {error}"));
+            Vec::new()
+        });
+        for tree in trees {
             if let Err(message) = self.remove_tree(&tree) {
                 self.user.locks.tell(format!(
                     "the worktree {} could not be removed: {message}",
