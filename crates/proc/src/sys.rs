@@ -293,6 +293,37 @@ pub(crate) fn leaked_fds() -> Vec<RawFd> {
     fds
 }
 
+/// Hears of the ends of children again, where the program that started this one ignored them or had them
+/// wait: an ignored SIGCHLD is inherited, and then nobody is ever told how a child ended. A handler of this
+/// program's own stays.
+pub fn hear_of_children() {
+    // SAFETY: asks for the disposition, and sets none but the usual one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let asked = libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0;
+        let is_deaf = action.sa_sigaction == libc::SIG_IGN
+            || action.sa_flags & libc::SA_NOCLDWAIT != 0;
+        if asked && is_deaf {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Has all threads share one place to allocate from where the address space is limited (`ulimit -v`): the
+/// allocator reserves 64 MiB of it for each other one, and a program that gets no more memory can only abort. To
+/// be called before the first thread is started.
+pub fn fit_into_address_space() {
+    use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+    let limited = getrlimit(Resource::RLIMIT_AS).is_ok_and(|(soft, _)| soft != RLIM_INFINITY);
+    #[cfg(target_env = "gnu")]
+    if limited {
+        // SAFETY: sets a number within the allocator.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = limited;
+}
+
 /// Ignores the signals that ask a process to end, and has programs that are started from now on ignore
 /// them too.
 pub fn ignore_ending_signals() {
