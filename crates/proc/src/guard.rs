@@ -70,6 +70,10 @@ impl Guard {
         setsid()?;
         prctl::set_name(procfs::GUARD_NAME)?;
         prctl::set_child_subreaper(true)?;
+        // A guard that is stopped when its host dies goes on, and ends its tree. It comes, too, when the
+        // thread ends that started this process, and does nothing then.
+        prctl::set_pdeathsig(Signal::SIGCONT)?;
+        sys::hear_of_children();
         // The host alone decides when a guard ends; signals of a terminal or of `pkill` are for it.
         SigSet::all().thread_block()?;
         let mut child_signal = SigSet::empty();

@@ -50,7 +50,9 @@ pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};
 pub use launch::{Launch, StartError, Stdin, find_program};
 pub use lease::{LeaseClock, TreeLease};
-pub use leftovers::{Ended, Fate, LostSession, sweep_lost, sweep_marked};
+pub use leftovers::{
+    Ended, Fate, GuardCall, LostSession, call_guards_holding, sweep_lost, sweep_marked,
+};
 pub use lineage::{
     Ancestor, GUARD_VERB, Peer, TrustedChild, is_trusted_child, own_lineage, trust_child,
 };

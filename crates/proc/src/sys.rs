@@ -216,6 +216,27 @@ fn look(kind: libc::idtype_t, id: libc::id_t) -> Option<libc::siginfo_t> {
     }
 }
 
+/// Sleeps until this child of ours is stopped, and true then; false once it has ended, or is nobody's. It
+/// is neither reaped nor let go on.
+pub(crate) fn wait_for_stop(child: BorrowedFd<'_>) -> bool {
+    let Ok(id) = libc::id_t::try_from(child.as_raw_fd()) else {
+        return false;
+    };
+    let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+    loop {
+        // SAFETY: a zeroed siginfo_t is valid, and `waitid` writes to it alone.
+        let (code, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::waitid(libc::P_PIDFD, id, &mut info, flags), info)
+        };
+        match code {
+            0 => return matches!(info.si_code, libc::CLD_STOPPED | libc::CLD_TRAPPED),
+            _ if Errno::last() == Errno::EINTR => {}
+            _ => return false,
+        }
+    }
+}
+
 /// A descriptor that stands for this very process, and becomes readable when it ends.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers alone; the descriptor it gives (close-on-exec) is nobody else's.

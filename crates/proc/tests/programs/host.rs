@@ -1,10 +1,11 @@
 //! A host to be killed: `host GUARD PROGRAM ARG…` runs the program under a guard, says `guard PID` and
 //! then whatever the program says, and ends when the tree is swept. `host signals` says which signals
-//! it gets.
+//! it gets. A guard holds the file open that `LOCK` names.
 #![expect(clippy::unwrap_used, reason = "a test program fails by panicking")]
 #![expect(clippy::print_stdout, reason = "a test program speaks to its test")]
 
 use std::io::{Write, stdout};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::mpsc;
 
