@@ -177,7 +177,7 @@ pub(crate) fn create_within(
         drop(fs_err::remove_dir_all(loop_dir.path()));
     })?;
     if let Some(former) = former {
-        notices.push(former.make_room(&mut state_file, now)?);
+        notices.push(former.make_room(&settings, &mut state_file, now)?);
         if let (Some(tasks), Some(former)) = (&tasks, former.state(&settings)) {
             notices.extend(tasks.stop_former(&former, &settings));
         }

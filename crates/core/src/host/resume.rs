@@ -128,6 +128,12 @@ pub(crate) fn resume_for(
             record(&mut journal, &mut state, event)?;
         }
     }
+    if held_back == HeldBack::No
+        && let Some(loaded) = loaded.as_ref().filter(|file| file.is_behind(state.seq))
+    {
+        // Whatever comes of this: who has held the lock leaves no older file than the journal.
+        state_file.save(&state.project(&loaded.state.kept()), state.seq, Sync::Lazy)?;
+    }
     if let Some(home) = &copy_of {
         notices.push(format!(
             "an independent loop from now on; its history so far: descartes loop history {}",
