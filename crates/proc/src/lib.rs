@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod at_work;
+mod boot_time;
 mod direct;
 mod events;
 mod guard;
@@ -45,6 +46,9 @@ mod waiting;
 mod wire;
 
 pub use at_work::is_at_work;
+#[cfg(feature = "faults")]
+pub use boot_time::seem_to_sleep;
+pub use boot_time::{BootTime, boot_clock};
 pub use events::{Ending, Exit, Started, Survivor, TreeEvent};
 pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};

@@ -185,7 +185,7 @@ pub(super) fn make_attempt(
             done.news = making.run_job(ctx);
             mirror.over();
             ctx.note_limit(&offer.order.config.backend.backend_type, &mut done.news.end);
-            if clock.frozen() > Duration::ZERO && matches!(done.news.end, AttemptEnd::Failed { .. })
+            if clock.has_stood_still() && matches!(done.news.end, AttemptEnd::Failed { .. })
             {
                 // It may have failed because it stood still.
                 done.news.end = AttemptEnd::Interrupted;
