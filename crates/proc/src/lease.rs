@@ -67,7 +67,10 @@ impl LeaseClock {
 
     /// All time so far in which the lease had ended. Without a lease there is none.
     pub fn frozen(&self) -> Duration {
-        let now = Instant::now();
+        self.frozen_at(Instant::now())
+    }
+
+    pub(crate) fn frozen_at(&self, now: Instant) -> Duration {
         self.looked_at(now).frozen(now)
     }
 
