@@ -22,6 +22,8 @@ use std::time::Duration;
 const LAST_LOG_LINES: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
+    descartes_proc::hear_of_children();
+    descartes_proc::fit_into_address_space();
     let code = app::run(std::env::args_os().collect());
     descartes_store::debug_log::flush(LAST_LOG_LINES);
     // Codes are 0 to 255; anything else would be an error of ours.

@@ -437,7 +437,7 @@ impl World {
                     OfferStep::Replace { close, forced } => {
                         // What became of it is looked up before the next is offered.
                         boss.step = Step::CloseFirst;
-                        let claim = TaskClaim::closed(forced, jiff::Timestamp::UNIX_EPOCH);
+                        let claim = TaskClaim::closed(forced, jiff::Timestamp::UNIX_EPOCH, None);
                         let ask = Ask::Put(close, stored.seq(), claim);
                         boss.party.call = Some(self.send(ask));
                         return;
@@ -509,7 +509,7 @@ impl World {
             WatchAct::Wait { .. } | WatchAct::TellUntaken | WatchAct::Over => None,
             WatchAct::Read => Some(Ask::Get(boss.epoch)),
             WatchAct::Close { expect, forced } => {
-                let claim = TaskClaim::closed(forced, jiff::Timestamp::UNIX_EPOCH);
+                let claim = TaskClaim::closed(forced, jiff::Timestamp::UNIX_EPOCH, None);
                 Some(Ask::Put(boss.epoch, expect, claim))
             }
             WatchAct::Recall => Some(Ask::Put(boss.epoch, 0, TaskClaim::Recalled)),

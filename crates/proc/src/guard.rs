@@ -16,8 +16,11 @@ use nix::sys::prctl;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
+use crate::boot_time::BootTime;
 use crate::events::Ending;
 use crate::lease::TreeLease;
 use crate::run_lifecycle::{Report, RunLifecycle, Tree};
@@ -56,6 +59,8 @@ struct Guard {
     held: bool,
     /// Until when the tree may work.
     lease: Option<TreeLease>,
+    /// Wakes this process when that ends, also from the sleep of the machine; made with the first lease.
+    lease_timer: Option<TimerFd>,
     /// Whether the tree is stopped because its lease has ended.
     frozen: bool,
     /// The loop's lock among them: it is held until the last sweep is over.
@@ -70,6 +75,10 @@ impl Guard {
         setsid()?;
         prctl::set_name(procfs::GUARD_NAME)?;
         prctl::set_child_subreaper(true)?;
+        // A guard that is stopped when its host dies goes on, and ends its tree. It comes, too, when the
+        // thread ends that started this process, and does nothing then.
+        prctl::set_pdeathsig(Signal::SIGCONT)?;
+        sys::hear_of_children();
         // The host alone decides when a guard ends; signals of a terminal or of `pkill` are for it.
         SigSet::all().thread_block()?;
         let mut child_signal = SigSet::empty();
@@ -108,6 +117,7 @@ impl Guard {
             host_is_there: true,
             held: false,
             lease: None,
+            lease_timer: None,
             frozen: false,
             _kept: kept.collect(),
         })
@@ -116,6 +126,8 @@ impl Guard {
     fn serve(mut self) -> io::Result<()> {
         while self.host_is_there || self.run.is_some() {
             let host_speaks = self.sleep()?;
+            // Before anything else: the machine may have slept, and others have the task by now.
+            self.mind_lease();
             while let Ok(Some(arrived)) = self.deaths.read_signal() {
                 self.signalled(arrived.ssi_signo);
             }
@@ -143,27 +155,40 @@ impl Guard {
     /// Sleeps until something happens; true if the host said something or is gone.
     fn sleep(&self) -> io::Result<bool> {
         let wake_at = self.run.as_ref().and_then(|(_, course)| course.wake_at());
-        let lease = self.lease.filter(|_| self.run.is_some());
-        let lease = lease.map(|lease| match self.frozen {
-            false => lease.until,
-            true => Instant::now() + FROZEN_LOOK,
-        });
-        let wake_at = wake_at
-            .into_iter()
-            .chain(lease)
-            .chain(self.finish_until)
-            .min();
-        let deaths = PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN);
-        let control = PollFd::new(self.control.as_fd(), PollFlags::POLLIN);
-        let mut fds = [deaths, control];
+        let wake_at = wake_at.into_iter().chain(self.finish_until).min();
+        let mut fds = vec![PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN)];
         // A closed socket is always readable, so it must not be asked for any more.
-        let asked = if self.host_is_there { 2 } else { 1 };
-        match poll(&mut fds[..asked], timeout(wake_at)) {
+        if self.host_is_there {
+            fds.push(PollFd::new(self.control.as_fd(), PollFlags::POLLIN));
+        }
+        if let Some(timer) = self.timer_of_lease()? {
+            fds.push(PollFd::new(timer.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut fds, timeout(wake_at)) {
             Ok(_) => {}
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        Ok(self.host_is_there && fds[1].any().unwrap_or(false))
+        let spoken = fds.get(1).and_then(PollFd::any);
+        Ok(self.host_is_there && spoken.unwrap_or(false))
+    }
+
+    /// The timer, set to when the lease has to be looked at.
+    fn timer_of_lease(&self) -> io::Result<Option<&TimerFd>> {
+        let lease = self.lease.filter(|_| self.run.is_some());
+        let (Some(lease), Some(timer)) = (lease, &self.lease_timer) else {
+            return Ok(None);
+        };
+        let left = match self.frozen {
+            // None at all would stop the timer.
+            false => lease.until.left().max(Duration::from_nanos(1)),
+            true => FROZEN_LOOK,
+        };
+        timer.set(
+            Expiration::OneShot(TimeSpec::from_duration(left)),
+            TimerSetTimeFlags::empty(),
+        )?;
+        Ok(Some(timer))
     }
 
     fn listen(&mut self) {
@@ -210,6 +235,10 @@ impl Guard {
             }
             FrameKind::Lease => {
                 self.lease = Some(wire::read_lease(&frame.body)?);
+                if self.lease_timer.is_none() {
+                    let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+                    self.lease_timer = Some(TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?);
+                }
                 Ok(())
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -222,18 +251,18 @@ impl Guard {
             self.frozen = false;
             return;
         };
-        let over = Instant::now().checked_duration_since(lease.until);
-        match over {
-            None if std::mem::take(&mut self.frozen) && !self.held => self.brood.let_go(),
-            None => {}
-            Some(over) => {
-                // Again and again: somebody may have let a part of it go on.
-                self.brood.hold();
-                self.frozen = true;
-                if over >= lease.kill_after {
-                    self.end(Ending::Kill);
-                }
+        let now = BootTime::now();
+        if now < lease.until {
+            if std::mem::take(&mut self.frozen) && !self.held {
+                self.brood.let_go();
             }
+            return;
+        }
+        // Again and again: somebody may have let a part of it go on.
+        self.brood.hold();
+        self.frozen = true;
+        if now.since(lease.until) >= lease.kill_after {
+            self.end(Ending::Kill);
         }
     }
 

@@ -9,20 +9,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::Signal;
+use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::events::{Ending, Handler, Started};
+use crate::guard::timeout;
 use crate::lease::TreeLease;
 use crate::listener::{self, RunPhase, SharedRun};
-use crate::orphans;
 use crate::wire::{self, Frame, FrameKind, Reader, Writer};
 
 /// A guard that takes longer to answer is stuck. Executing a program from a sleeping disk or a slow
 /// network takes seconds.
 const GUARD_REPLY_TIMEOUT: Duration = Duration::from_secs(30);
-/// After so long without an answer a guard is woken.
-const NUDGE_MILLIS: u16 = 500;
 
 /// A guard and the thread that listens to it. Dropped, it ends what runs and waits until all is gone.
 pub(crate) struct Handle {
@@ -120,9 +117,6 @@ impl Handle {
     pub(crate) fn end(&self, how: Ending) {
         let run = self.watch.lock().phase.run();
         if let (Some(run), Some(control)) = (run, &self.control) {
-            // Should the agent have stopped its guard, this wakes it; should it do so again, the
-            // listener does.
-            orphans::signal_guard(self.pid, Signal::SIGCONT);
             self.watch.lock().end_asked(how);
             // Full means that it is awake already.
             let _ = (&self.alarm).write(&[1]);
@@ -159,13 +153,12 @@ impl Handle {
     fn hear(&self) -> io::Result<Frame> {
         let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let begun = Instant::now();
+        let until = begun.checked_add(GUARD_REPLY_TIMEOUT);
         let mut fds = [PollFd::new(control.as_fd(), PollFlags::POLLIN)];
-        while poll(&mut fds, PollTimeout::from(NUDGE_MILLIS)).unwrap_or(0) == 0 {
+        while poll(&mut fds, timeout(until)).unwrap_or(0) == 0 {
             if begun.elapsed() > GUARD_REPLY_TIMEOUT {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            // An agent may have stopped its guard before it could answer.
-            orphans::signal_guard(self.pid, Signal::SIGCONT);
         }
         wire::receive(control)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
@@ -196,6 +189,8 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.end(Ending::Kill);
+        self.watch.lock().leave();
+        let _ = (&self.alarm).write(&[1]);
         // Closing the socket makes it go when the tree is gone; the listener reaps it.
         self.control = None;
         if let Some(listener) = self.listener.take()

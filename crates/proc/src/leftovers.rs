@@ -122,18 +122,55 @@ pub fn sweep_lost(
     sweep(is_lost, limit)
 }
 
+/// What is done to guards whose host is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardCall {
+    /// Those that somebody has stopped go on.
+    Wake,
+    /// They are killed; what they guarded is found by its mark.
+    Kill,
+}
+
+/// Calls the guards that hold this file open: the lock of a loop whose host is dead. Only such a lock may
+/// be named.
+pub fn call_guards_holding(lock: &Path, call: GuardCall) {
+    let Ok(lock) = lock.canonicalize() else {
+        return;
+    };
+    let Some(lock) = lock.to_str() else {
+        return;
+    };
+    let guards = procfs::everyone().into_iter().filter(is_guard);
+    for guard in guards.filter(|guard| procfs::holds(guard.pid, lock) == Some(true)) {
+        match call {
+            GuardCall::Wake => wake(&guard),
+            GuardCall::Kill => {
+                info!(pid = guard.pid, "the guard of a dead host does not end: killed");
+                signal(&guard, Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+fn wake(guard: &Stat) {
+    if guard.is_stopped() {
+        signal(guard, Signal::SIGCONT);
+    }
+}
+
 /// Waits for living guards that end leftovers themselves: what they guard may be about to finish.
 fn await_guards(is_lost: &impl Fn(&Stat, &[Stat]) -> Option<bool>) {
     let begun = Instant::now();
     while begun.elapsed() < GUARDED {
         let left = family(is_lost);
-        let is_guarded = |stat: &Stat| {
-            let leader = procfs::stat(stat.session);
-            leader.is_some_and(|leader| is_guard(&leader))
-        };
-        if !left.iter().any(is_guarded) {
+        let leaders: BTreeSet<i32> = left.iter().map(|stat| stat.session).collect();
+        let leaders = leaders.into_iter().filter_map(procfs::stat);
+        let guards: Vec<Stat> = leaders.filter(is_guard).collect();
+        if guards.is_empty() {
             return;
         }
+        // One whose host lives is woken by that.
+        guards.iter().for_each(wake);
         std::thread::sleep(PAUSE);
     }
 }

@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod at_work;
+mod boot_time;
 mod direct;
 mod events;
 mod guard;
@@ -45,12 +46,17 @@ mod waiting;
 mod wire;
 
 pub use at_work::is_at_work;
+#[cfg(feature = "faults")]
+pub use boot_time::seem_to_sleep;
+pub use boot_time::{BootTime, boot_clock};
 pub use events::{Ending, Exit, Started, Survivor, TreeEvent};
 pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};
 pub use launch::{Launch, StartError, Stdin, find_program};
 pub use lease::{LeaseClock, TreeLease};
-pub use leftovers::{Ended, Fate, LostSession, sweep_lost, sweep_marked};
+pub use leftovers::{
+    Ended, Fate, GuardCall, LostSession, call_guards_holding, sweep_lost, sweep_marked,
+};
 pub use lineage::{
     Ancestor, GUARD_VERB, Peer, TrustedChild, is_trusted_child, own_lineage, trust_child,
 };
@@ -61,8 +67,8 @@ pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
 pub use suspend::{RunClock, stop_with_trees, time_stopped};
 pub use sys::{
-    close_all_on_exec, ignore_ending_signals, inherited_socket, landlock_abi, obey_ending_signals,
-    receive_with_fds, send_with_fds,
+    close_all_on_exec, fit_into_address_space, hear_of_children, ignore_ending_signals, inherited_socket, landlock_abi,
+    obey_ending_signals, receive_with_fds, send_with_fds,
 };
 pub use tcp_peer::{LineOfProcess, TcpPeer};
 pub use waiting::{Waiting, wait_for_exit};

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use crate::events::{Ending, Handler, TreeEvent};
 use crate::run_lifecycle::{LEFTOVER_GRACE, SWEEP_LIMIT};
-use crate::{identity, orphans, wire};
+use crate::{identity, orphans, sys, wire};
 
 /// What the caller's thread and the listener both know.
 #[derive(Default)]
@@ -25,16 +25,25 @@ pub(crate) struct State {
     pub(crate) phase: RunPhase,
     /// The listener has seen the guard's end.
     pub(crate) lost: bool,
-    /// While the guard has a tree to end: how often it is still woken before it is killed. A process
-    /// of the tree may stop it again whenever it is asked to end.
-    wakings_left: Option<u32>,
+    /// While the guard has a tree to end, or is to go: how often it is still looked at before it is killed.
+    looks_left: Option<u32>,
+    /// Nobody needs it any more.
+    leaving: bool,
 }
 
-/// A guard that has a tree to end is woken so often.
+/// Between two looks at a guard that has a tree to end.
 const WAKE_EVERY: Duration = Duration::from_millis(500);
 /// A guard that takes so much longer than the grace and its own limit is killed; what is left of its tree
 /// comes to us.
 const MARGIN: Duration = Duration::from_secs(10);
+/// One that is to go, and has nothing to end, is killed after so long.
+const GOING: Duration = Duration::from_secs(2);
+/// Somebody who has stopped a guard so often, with no longer pause than this between two of them, does not
+/// leave off: the guard is killed, and what is left of its tree comes to us.
+const MOST_STOPS: u32 = 100;
+const BETWEEN_STOPS: Duration = Duration::from_secs(1);
+/// Between waking a guard and looking again whether it is stopped.
+const AWAKE: Duration = Duration::from_millis(10);
 
 impl State {
     /// The guard has been told to end its tree.
@@ -43,11 +52,22 @@ impl State {
             Ending::Ask { grace } => grace,
             Ending::Kill => Duration::ZERO,
         };
-        let all = grace.saturating_add(SWEEP_LIMIT + MARGIN);
-        let rounds = all.as_millis() / WAKE_EVERY.as_millis();
-        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
-        let known = self.wakings_left.unwrap_or(u32::MAX);
-        self.wakings_left = Some(known.min(rounds));
+        self.give(grace.saturating_add(SWEEP_LIMIT + MARGIN));
+    }
+
+    /// The guard is to go, once what it has to end is gone.
+    pub(crate) fn leave(&mut self) {
+        self.leaving = true;
+        if self.phase == RunPhase::Idle {
+            self.give(GOING);
+        }
+    }
+
+    fn give(&mut self, time: Duration) {
+        let looks = time.as_millis() / WAKE_EVERY.as_millis();
+        let looks = u32::try_from(looks).unwrap_or(u32::MAX);
+        let known = self.looks_left.unwrap_or(u32::MAX);
+        self.looks_left = Some(known.min(looks));
     }
 }
 
@@ -90,6 +110,7 @@ pub(crate) fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let since = identity::start_time(child.id()).unwrap_or(0);
     woken.set_nonblocking(true)?;
+    keep_awake(child.id())?;
     let listener = Listener {
         child,
         since,
@@ -102,13 +123,38 @@ pub(crate) fn spawn(
     thread.spawn(move || listener.listen())
 }
 
+/// Lets a guard that is stopped go on at once: nobody would hear of its tree's end, and nobody would end it.
+/// The host never stops one; an agent outside of a sandbox can. Ends with the guard.
+fn keep_awake(pid: u32) -> io::Result<()> {
+    let guard = sys::pidfd_open(pid.cast_signed())?;
+    let thread = std::thread::Builder::new().name("awake".into());
+    let thread = thread.stack_size(128 * 1024);
+    let wake = move || {
+        let (mut stops, mut last) = (0, Instant::now());
+        while sys::wait_for_stop(guard.as_fd()) {
+            if last.elapsed() > BETWEEN_STOPS {
+                stops = 0;
+            }
+            (stops, last) = (stops + 1, Instant::now());
+            if stops > MOST_STOPS {
+                warn!(pid, "guard is stopped again and again: killed");
+                return orphans::signal_guard(pid, Signal::SIGKILL);
+            }
+            debug!(pid, "guard was stopped: it goes on");
+            orphans::signal_guard(pid, Signal::SIGCONT);
+            std::thread::sleep(AWAKE);
+        }
+    };
+    thread.spawn(wake).map(drop)
+}
+
 /// Hears a guard's events until it is gone.
 struct Listener {
     child: Child,
     /// When the guard started: orphans of its are younger.
     since: u64,
     events: UnixStream,
-    /// Readable when the guard was told to end its tree.
+    /// Readable when the guard was told to end its tree, or to go.
     woken: UnixStream,
     watch: Arc<SharedRun>,
     on_event: Handler,
@@ -147,11 +193,11 @@ impl Listener {
         }
     }
 
-    /// Sleeps until the guard has something to tell. While it ends a tree it is woken every now and
-    /// then, and killed where that does not help.
+    /// Sleeps until the guard has something to tell. One that takes too long to end a tree, or to go, is
+    /// killed.
     fn sleep(&mut self) {
         loop {
-            let timeout = match self.watch.lock().wakings_left {
+            let timeout = match self.watch.lock().looks_left {
                 Some(_) => PollTimeout::try_from(WAKE_EVERY).unwrap_or(PollTimeout::MAX),
                 None => PollTimeout::NONE,
             };
@@ -172,20 +218,15 @@ impl Listener {
                 continue;
             }
             let mut state = self.watch.lock();
-            match &mut state.wakings_left {
+            match &mut state.looks_left {
                 None => {}
                 Some(0) => {
-                    warn!(
-                        pid = self.child.id(),
-                        "guard took too long to end its tree and was killed"
-                    );
+                    let pid = self.child.id();
+                    warn!(pid, "guard took too long and was killed");
                     let _ = self.child.kill();
-                    state.wakings_left = None;
+                    state.looks_left = None;
                 }
-                Some(left) => {
-                    *left -= 1;
-                    orphans::signal_guard(self.child.id(), Signal::SIGCONT);
-                }
+                Some(left) => *left -= 1,
             }
         }
     }
@@ -201,8 +242,10 @@ impl Listener {
                 });
             }
             TreeEvent::Swept { .. } => {
-                state.phase = RunPhase::Idle;
-                state.wakings_left = None;
+                (state.phase, state.looks_left) = (RunPhase::Idle, None);
+                if state.leaving {
+                    state.give(GOING);
+                }
             }
             TreeEvent::GuardLost { .. } => {}
         }

@@ -2,13 +2,10 @@
 //! children. It must tell them from children that it started itself.
 
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
 use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid, getsid};
 
@@ -16,11 +13,14 @@ use crate::events::Survivor;
 use crate::procfs::{self, Stat};
 use crate::sys;
 use crate::tree::signal_group;
+use crate::waiting::{Waiting, wait_for_exit};
 
 /// Living guards of this process. The lock is also held while orphans are looked at and reaped, so
 /// that no thread signals a number that another has just set free.
 static GUARDS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
+/// Longer than it takes a guard that has closed its sockets to be gone.
+const LAST_STEP: Duration = Duration::from_secs(5);
 /// Between two rounds of killing.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -125,14 +125,15 @@ pub(crate) fn register(start: impl FnOnce() -> std::io::Result<Child>) -> std::i
 /// nothing behind.
 pub(crate) fn unregister(child: &mut Child) -> bool {
     // The lock must not be held while it ends: that may take as long as a sweep.
-    let pid = child.id().cast_signed();
-    if let Ok(pidfd) = sys::pidfd_open(pid) {
-        let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-        while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
+    if wait_for_exit(child.id(), LAST_STEP, None) == Waiting::Late {
+        signal_guard(child.id(), Signal::SIGKILL);
+        // One that hangs in the kernel is not waited for: it is reaped as an orphan when it ends.
+        wait_for_exit(child.id(), LAST_STEP, None);
     }
     let mut guards = guards();
-    guards.remove(&pid);
-    child.wait().is_ok_and(|status| status.success())
+    guards.remove(&child.id().cast_signed());
+    let ended = child.try_wait().ok().flatten();
+    ended.is_some_and(|status| status.success())
 }
 
 /// Signals every guard of this process.

@@ -35,6 +35,11 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
+    /// Stopped by a signal, as nobody of ours does it to a guard.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state == b'T'
+    }
+
     /// The name of the controlling terminal, below `/dev`.
     pub(crate) fn terminal(&self) -> Option<String> {
         // As in proc_pid_stat(5): the minor number is in bits 31 to 20 and 7 to 0.

@@ -15,6 +15,7 @@ use crate::guarded::Guarded;
 use crate::launch::{Launch, StartError, Stdin};
 use crate::lease::TreeLease;
 use crate::pump::{self, Pump, PumpReport, Sink};
+use crate::sys;
 
 /// Starts agents, one after the other, and owns everything they start.
 ///
@@ -43,6 +44,7 @@ impl Supervisor {
         inherit: &[BorrowedFd<'_>],
         on_event: Box<dyn Fn(TreeEvent) + Send + Sync>,
     ) -> io::Result<Self> {
+        sys::hear_of_children();
         let guarded = Guarded::new(exe, args, inherit, Arc::from(on_event))?;
         Ok(Self {
             keeper: Keeper::Guarded(guarded),
@@ -55,6 +57,7 @@ impl Supervisor {
     /// different for every launch, and [`MARK`](crate::MARK)`=mark` the same for all. When this
     /// process is killed the agent lives on, until [`sweep_marked`](crate::sweep_marked) finds it.
     pub fn direct(mark: &str, on_event: Box<dyn Fn(TreeEvent) + Send + Sync>) -> io::Result<Self> {
+        sys::hear_of_children();
         let direct = Direct::new(mark, Arc::from(on_event));
         Ok(Self {
             keeper: Keeper::Direct(direct),

@@ -68,7 +68,10 @@ impl RunClock {
     pub fn elapsed(&self) -> Duration {
         // The stopped time first: it must not have grown beyond what is taken off.
         let stopped = time_stopped().saturating_sub(self.stopped);
-        let frozen = self.lease.frozen().saturating_sub(self.frozen);
-        self.began.elapsed().saturating_sub(stopped + frozen)
+        // Both at the same moment: time would go back a little else.
+        let now = Instant::now();
+        let frozen = self.lease.frozen_at(now).saturating_sub(self.frozen);
+        let since = now.saturating_duration_since(self.began);
+        since.saturating_sub(stopped + frozen)
     }
 }

@@ -216,6 +216,27 @@ fn look(kind: libc::idtype_t, id: libc::id_t) -> Option<libc::siginfo_t> {
     }
 }
 
+/// Sleeps until this child of ours is stopped, and true then; false once it has ended, or is nobody's. It
+/// is neither reaped nor let go on.
+pub(crate) fn wait_for_stop(child: BorrowedFd<'_>) -> bool {
+    let Ok(id) = libc::id_t::try_from(child.as_raw_fd()) else {
+        return false;
+    };
+    let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+    loop {
+        // SAFETY: a zeroed siginfo_t is valid, and `waitid` writes to it alone.
+        let (code, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::waitid(libc::P_PIDFD, id, &mut info, flags), info)
+        };
+        match code {
+            0 => return matches!(info.si_code, libc::CLD_STOPPED | libc::CLD_TRAPPED),
+            _ if Errno::last() == Errno::EINTR => {}
+            _ => return false,
+        }
+    }
+}
+
 /// A descriptor that stands for this very process, and becomes readable when it ends.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers alone; the descriptor it gives (close-on-exec) is nobody else's.
@@ -291,6 +312,37 @@ pub(crate) fn leaked_fds() -> Vec<RawFd> {
     // SAFETY: asks for a flag; a descriptor that is closed by now gives an error.
     fds.retain(|&fd| fd > 2 && unsafe { libc::fcntl(fd, libc::F_GETFD) } == 0);
     fds
+}
+
+/// Hears of the ends of children again, where the program that started this one ignored them or had them
+/// wait: an ignored SIGCHLD is inherited, and then nobody is ever told how a child ended. A handler of this
+/// program's own stays.
+pub fn hear_of_children() {
+    // SAFETY: asks for the disposition, and sets none but the usual one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let asked = libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0;
+        let is_deaf = action.sa_sigaction == libc::SIG_IGN
+            || action.sa_flags & libc::SA_NOCLDWAIT != 0;
+        if asked && is_deaf {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Has all threads share one place to allocate from where the address space is limited (`ulimit -v`): the
+/// allocator reserves 64 MiB of it for each other one, and a program that gets no more memory can only abort. To
+/// be called before the first thread is started.
+pub fn fit_into_address_space() {
+    use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+    let limited = getrlimit(Resource::RLIMIT_AS).is_ok_and(|(soft, _)| soft != RLIM_INFINITY);
+    #[cfg(target_env = "gnu")]
+    if limited {
+        // SAFETY: sets a number within the allocator.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = limited;
 }
 
 /// Ignores the signals that ask a process to end, and has programs that are started from now on ignore

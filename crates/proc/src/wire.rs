@@ -5,15 +5,16 @@ use std::ffi::CStr;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::boot_time::BootTime;
 use crate::events::{Ending, Exit, Survivor, TreeEvent};
 use crate::launch::Order;
 use crate::lease::TreeLease;
 use crate::sys;
 
 /// Both ends must speak the same version: the binary on disk may have been replaced meanwhile.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// An order cannot be longer (the kernel takes 6 MiB of strings); more means a broken peer.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
@@ -208,9 +209,8 @@ pub(crate) fn read_end(body: &[u8]) -> io::Result<(u64, Ending)> {
 /// tree is killed, both in nanoseconds.
 pub(crate) fn lease(lease: TreeLease) -> Vec<u8> {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let until = shared_clock(lease.until);
     Writer::new(FrameKind::Lease)
-        .u64(nanos(until))
+        .u64(nanos(lease.until.since_boot()))
         .u64(nanos(lease.kill_after))
         .finish()
 }
@@ -218,30 +218,10 @@ pub(crate) fn lease(lease: TreeLease) -> Vec<u8> {
 /// Reads what [`lease`] wrote.
 pub(crate) fn read_lease(body: &[u8]) -> io::Result<TreeLease> {
     let mut reader = Reader(body);
-    let until = Duration::from_nanos(reader.u64()?);
-    let (now, here) = (monotonic(), Instant::now());
-    let until = match until.checked_sub(now) {
-        Some(left) => here + left,
-        None => here.checked_sub(now - until).unwrap_or(here),
-    };
     Ok(TreeLease {
-        until,
+        until: BootTime::from_boot(Duration::from_nanos(reader.u64()?)),
         kill_after: Duration::from_nanos(reader.u64()?),
     })
-}
-
-/// An instant as the time of the clock that all processes share.
-fn shared_clock(at: Instant) -> Duration {
-    let (now, here) = (monotonic(), Instant::now());
-    match at.checked_duration_since(here) {
-        Some(left) => now + left,
-        None => now.saturating_sub(here - at),
-    }
-}
-
-fn monotonic() -> Duration {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(Duration::ZERO, Duration::from)
 }
 
 /// `Exited`.
@@ -372,24 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_arrives_with_its_end() {
-        for until in [
-            Instant::now() + Duration::from_secs(55),
-            Instant::now() - Duration::from_millis(300),
-        ] {
-            let sent = TreeLease {
-                until,
-                kill_after: Duration::from_secs(1800),
-            };
-            let frame = over_a_socket(&lease(sent));
-            let got = read_lease(&frame.body).unwrap();
-            assert_eq!(
-                (frame.kind, got.kill_after),
-                (FrameKind::Lease, sent.kill_after)
-            );
-            let apart = got.until.max(until) - got.until.min(until);
-            assert!(apart < Duration::from_millis(200), "{apart:?}");
-        }
+    fn a_lease_arrives_as_it_was_sent() {
+        let sent = TreeLease {
+            until: BootTime::now() + Duration::from_secs(55),
+            kill_after: Duration::from_secs(1800),
+        };
+        let frame = over_a_socket(&lease(sent));
+        assert_eq!(frame.kind, FrameKind::Lease);
+        assert_eq!(read_lease(&frame.body).unwrap(), sent);
     }
 
     #[test]

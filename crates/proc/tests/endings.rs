@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::{Gate, LONG, Processes, SHAPES, Watched, fresh_mark, sh, shape};
@@ -236,6 +237,28 @@ fn a_stopped_agent_ends_too() {
         watched.output.recv_timeout(LONG).unwrap();
         watched.supervisor.terminate(Ending::Ask { grace: LONG });
         assert_eq!(watched.end(1).0, Exit::Signal(15));
+    }
+}
+
+/// Whether or not anybody wants its end: what becomes of the agent is told.
+#[test]
+fn a_guard_that_is_stopped_while_its_agent_works_goes_on() {
+    let mut watched = Watched::guarded();
+    let script = "kill -STOP $PPID; (kill -STOP $PPID; sleep 0.2; kill -STOP $PPID); exit 3";
+    assert_eq!(watched.run(&sh(script)).0, Exit::Code(3));
+}
+
+#[test]
+fn an_idle_guard_that_is_stopped_once_or_for_good_holds_up_nobody() {
+    for script in ["kill -STOP $0", "while kill -STOP $0; do :; done"] {
+        let mut watched = Watched::guarded();
+        assert_eq!(watched.run(&sh("exit 0")).0, Exit::Code(0));
+        let guard = watched.supervisor.guard_pid().unwrap().to_string();
+        let mut foe = std::process::Command::new("sh");
+        let foe = foe.args(["-c", script, &guard]).stderr(Stdio::null());
+        let mut foe = foe.spawn().unwrap();
+        drop(watched);
+        foe.wait().unwrap();
     }
 }
 

@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{AGENT, GUARD, HOST, LONG, Processes, SHAPES, carriers_after, fresh_mark};
-use descartes_proc::{Fate, MARK, process_alive, start_time, sweep_marked};
+use descartes_proc::{
+    Fate, GuardCall, MARK, call_guards_holding, process_alive, start_time, sweep_marked,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -19,10 +21,14 @@ struct Host {
 }
 
 fn host(shape: &str, count: usize, mark: &str) -> Host {
+    host_with(shape, count, mark, "/dev/null")
+}
+
+fn host_with(shape: &str, count: usize, mark: &str, lock: &str) -> Host {
     let mut command = Command::new(HOST);
     command
         .args([GUARD, AGENT, shape])
-        .env(MARK, mark)
+        .envs([(MARK, mark), ("LOCK", lock)])
         .stdout(Stdio::piped());
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -76,6 +82,52 @@ fn its_guard_ends_the_tree_and_then_itself() {
         assert_eq!(host.processes.left_after(LONG), 0, "{name}");
         assert!(!host.guard_left_after(LONG), "{name}");
     }
+}
+
+#[test]
+fn its_guard_ends_the_tree_even_where_it_was_stopped_before() {
+    let mut host = host("ignores-term", 2, "x");
+    for pid in [host.process.id(), host.guard.0] {
+        stop(pid);
+    }
+    host.kill();
+    assert_eq!(host.processes.left_after(LONG), 0);
+    assert!(!host.guard_left_after(LONG));
+}
+
+/// The host is stopped, too, and so neither wakes its guard nor dies.
+#[test]
+fn guards_that_hold_a_lock_are_woken_and_killed_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = fresh_mark();
+    let [lock, other] = ["lock", "other"].map(|name| dir.path().join(name));
+    let hosts = [&lock, &other].map(|path| {
+        std::fs::write(path, "").unwrap();
+        host_with("child", 2, &mark, path.to_str().unwrap())
+    });
+    for host in &hosts {
+        stop(host.process.id());
+        stop(host.guard.0);
+    }
+    let stopped = |host: &Host| {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", host.guard.0)).unwrap();
+        status.lines().any(|line| line.starts_with("State:\tT"))
+    };
+    call_guards_holding(&lock, GuardCall::Wake);
+    let begun = Instant::now();
+    while stopped(&hosts[0]) && begun.elapsed() < LONG {
+        std::thread::yield_now();
+    }
+    assert!(!stopped(&hosts[0]));
+    assert!(stopped(&hosts[1]));
+    call_guards_holding(&lock, GuardCall::Kill);
+    assert!(!hosts[0].guard_left_after(LONG));
+    assert!(stopped(&hosts[1]));
+    for mut host in hosts {
+        host.kill();
+    }
+    sweep_marked(MARK, &mark, 0, LONG);
+    assert!(carriers_after(&mark, LONG).is_empty());
 }
 
 #[test]
@@ -134,8 +186,9 @@ fn with_its_guard_the_next_start_ends_the_tree() {
         let mark = fresh_mark();
         let mut host = host(name, count, &mark);
         let begun = start_time(host.guard.0).unwrap();
-        // Stopped first, so that neither has the time to act on the other's death.
-        for pid in [host.guard.0, host.process.id()] {
+        // Stopped first, so that neither has the time to act on the other's death; the host lets no guard
+        // stay stopped.
+        for pid in [host.process.id(), host.guard.0] {
             stop(pid);
         }
         kill(Pid::from_raw(host.guard.0.cast_signed()), Signal::SIGKILL).unwrap();

@@ -1,5 +1,9 @@
 //! A tree whose lease has ended stands still, whatever its host does, until the lease is renewed.
-#![expect(clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod common;
 
@@ -7,7 +11,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use common::{LONG, Watched, sh};
-use descartes_proc::{Ending, Exit, LeaseClock, RunClock, TreeLease};
+use descartes_proc::{BootTime, Ending, Exit, LeaseClock, RunClock, TreeLease};
 
 /// One process in the agent's own session and one in another; both talk all the time.
 const TALKERS: &str = "setsid sh -c 'while :; do echo a; sleep 0.02; done' &
@@ -18,7 +22,7 @@ const SILENCE: Duration = Duration::from_millis(700);
 
 fn lease(left: Duration) -> TreeLease {
     TreeLease {
-        until: Instant::now() + left,
+        until: BootTime::now() + left,
         kill_after: Duration::from_secs(1800),
     }
 }
@@ -77,7 +81,7 @@ fn an_agent_that_is_started_past_the_lease_does_not_get_to_work() {
 fn a_tree_that_stood_still_for_too_long_is_killed() {
     let mut watched = Watched::guarded();
     watched.supervisor.set_lease(TreeLease {
-        until: Instant::now() + Duration::from_millis(100),
+        until: BootTime::now() + Duration::from_millis(100),
         kill_after: Duration::from_millis(300),
     });
     watched.start(1, &sh(TALKERS));
@@ -114,4 +118,67 @@ fn time_stands_still_with_the_tree() {
     assert!(!leases.is_frozen());
     assert!(clock.elapsed() - stood >= Duration::from_millis(30));
     assert!(leases.frozen() >= Duration::from_millis(30));
+}
+
+/// All its processes are stopped and its clock moves on, as in suspend; then they go on.
+#[cfg(feature = "faults")]
+#[test]
+fn a_machine_that_slept_for_three_leases_wakes_up_with_its_agents_standing_still() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let state_of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
+        rest.and_then(|rest| rest.chars().next())
+    };
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < LONG, "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    for round in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let [slept, stamps] = ["slept", "stamps"].map(|name| dir.path().join(name));
+        std::fs::write(&slept, "0").unwrap();
+        let script = format!(
+            "echo $$; while :; do echo >> {}; sleep 0.01; done",
+            stamps.display()
+        );
+        let mut host = Command::new(common::HOST);
+        host.args([common::GUARD, "sh", "-c", &script]);
+        host.env("DESCARTES_SLEPT", &slept).env("LEASE_MS", "60000");
+        let mut host = host.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+        let mut number = || -> u32 {
+            let line = lines.next().unwrap().unwrap();
+            line.trim_start_matches("guard ").parse().unwrap()
+        };
+        let [guard, agent] = [number(), number()];
+        let size = || std::fs::metadata(&stamps).map_or(0, |found| found.len());
+        until("the agent works", &|| size() > 0);
+        let all = [host.id(), guard, agent].map(|pid| Pid::from_raw(pid.cast_signed()));
+        for pid in all {
+            kill(pid, Signal::SIGSTOP).unwrap();
+        }
+        until("the guard is stopped", &|| state_of(guard) == Some('T'));
+        std::fs::write(&slept, "180000").unwrap();
+        for pid in all.into_iter().rev() {
+            kill(pid, Signal::SIGCONT).unwrap();
+        }
+        // It writes every few milliseconds. A shell that waits for a child to begin does not show as stopped.
+        until(&format!("the agent stands still in round {round}"), &|| {
+            let before = size();
+            std::thread::sleep(Duration::from_millis(200));
+            size() == before
+        });
+        host.kill().unwrap();
+        host.wait().unwrap();
+        until("nothing is left", &|| state_of(agent).is_none());
+    }
 }

@@ -240,6 +240,11 @@ pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, Io
     Ok(held.map(|held| Held { path, ..held }))
 }
 
+/// The lock of a state file that no agent can delete: a guard of its loop holds it open.
+pub fn state_lock(root: &StateRoot, state_file: &Path) -> Result<PathBuf, IoError> {
+    Ok(root.lock_for(&state_file_path(state_file)?))
+}
+
 /// Whether a loop of this root is, or may be, held by a process of another pid namespace. Which processes
 /// are below it cannot be told from here. Locks that cannot be read may be such: whoever asks has a
 /// reason to hide them.

@@ -119,6 +119,14 @@ pub enum Touched {
     Gone,
 }
 
+impl Loaded {
+    /// Whether it is as we left it, before the journal came to event `seq`: a host that was killed between its
+    /// last records and the state file leaves it so.
+    pub fn is_behind(&self, seq: u64) -> bool {
+        matches!(self.origin, Origin::Projected { seq: known } if known < seq)
+    }
+}
+
 impl StateFile {
     /// Links above it are resolved (above `.descartes`, where it lies in one); it is none itself.
     /// The file need not be there.

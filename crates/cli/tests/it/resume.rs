@@ -619,3 +619,37 @@ fn another_backend_brings_its_own_command_where_the_old_one_ran_its_own() {
     assert!(world.has("codex-ran"));
     assert_eq!(state(&world)["config"]["command"], "codex");
 }
+
+/// As a host leaves it that was killed between the last record and the state file.
+#[test]
+fn whoever_takes_a_loop_whose_state_file_is_behind_its_journal_brings_it_up_to_date() {
+    let world = World::in_memory();
+    let older = "sh cp .descartes/loop-state.json older.json ;; promise";
+    start(&world, older, &["-m", "1"]).assert_code(0);
+    let behind = || {
+        let older = world.read("older.json");
+        world.write(".descartes/loop-state.json", &older);
+        assert_eq!(state(&world)["completed"], false);
+    };
+    behind();
+    let status = descartes(&world, &["loop", "status"]);
+    assert!(status.stdout().contains("Completed: Yes"), "{status}");
+    resume(&world, &[]).assert_code(0);
+    assert_eq!(state(&world)["completed"], true);
+    assert_eq!(state(&world)["exit_reason"]["type"], "completion_promise_detected");
+    behind();
+    descartes(&world, &["loop", "cancel"]).assert_code(0);
+    assert_eq!(state(&world)["completed"], true);
+    // A start takes it for what it is, and keeps it as such.
+    behind();
+    start(&world, "promise", &["-m", "1"]).assert_code(0);
+    let kept = std::fs::read_dir(world.path(".descartes")).unwrap();
+    let kept: Vec<_> = kept
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains("loop-state.json.2"))
+        .collect();
+    let kept: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&kept[0]).unwrap()).unwrap();
+    assert_eq!(kept["completed"], true);
+}

@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use descartes_testkit::{World, eventually};
+use descartes_testkit::{World, eventually, process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -236,5 +236,88 @@ fn a_claim_whose_gate_was_cancelled_is_called_not_judged_everywhere() {
             "{shown}"
         );
     }
+    world.assert_no_survivors();
+}
+
+/// As daemons of perl and PHP do it, and `trap '' CHLD`.
+#[test]
+fn a_program_that_ignores_the_ends_of_its_children_may_start_everything() {
+    let world = scud_project(graph("1 | first | P | 1 | M\n", ""));
+    let agent = world.agent("write work-${DESCARTES_TASK_ID} x ;; promise");
+    let list = "- [ ] one\n";
+    std::fs::write(world.path("list.md"), list).unwrap();
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "a list"]);
+    let gate = ["--verify", "git status"];
+    let command = ["--command", &agent, "--prompt", "go", "--force"];
+    for words in [
+        &[&["loop", "start", "--auto-commit"], &command[..], &gate].concat()[..],
+        &[
+            &["loop", "start", "--scud-tag", "auth", "--force"],
+            &command[..2],
+            &gate,
+        ]
+        .concat(),
+        &[&["roadmap", "run", "list.md"], &command[..2], &gate].concat(),
+        &["report"],
+        &["doctor"],
+    ] {
+        let shell = started_by(&world, "trap '' CHLD", words);
+        world.run(shell).assert_code(0);
+    }
+    world.assert_no_survivors();
+}
+
+/// `descartes` with these words, as a shell starts it that has done this before.
+fn started_by(world: &World, before: &str, words: &[&str]) -> std::process::Command {
+    let program = world.descartes(words);
+    let mut shell = world.command("sh");
+    shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\"")]);
+    shell.arg(program.get_program()).args(program.get_args());
+    shell
+}
+
+/// As some machines limit everybody's programs.
+#[test]
+fn a_task_loop_fits_into_a_small_address_space() {
+    let rows = "1 | first | P | 1 | M\n2 | second | P | 1 | M\n3 | third | P | 1 | M\n";
+    let world = scud_project(graph(rows, ""));
+    let agent = world.agent("write work-${DESCARTES_TASK_ID} x ;; promise");
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let words = [&words[..], &["--verify", "true", "--parallel", "3"]].concat();
+    let run = world.run(started_by(&world, "ulimit -v 300000", &words));
+    run.assert_code(0);
+    assert_eq!(statuses(&world), "DDD");
+}
+
+/// By an agent outside of any sandbox, say.
+#[test]
+fn a_task_loop_whose_guards_are_stopped_goes_on_and_ends() {
+    let world = scud_project(graph("1 | first | P | 1 | M\n2 | second | P | 1 | M\n", ""));
+    let agent = world.agent("touch ../../../up\nwait-file ../../../go\nwrite work-${DESCARTES_TASK_ID} x ;; promise");
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let mut command = world.descartes(words);
+    command.args(["--verify", "sleep 0.3"]);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut host = command.stderr(Stdio::null()).spawn().unwrap();
+    let pid = host.id().cast_signed();
+    let stop_guards = move || {
+        let below = process::descendants(pid);
+        let guards = below.iter().filter(|one| one.command.contains("__guard"));
+        guards.map(|one| process::send(one.pid, Signal::SIGSTOP)).count()
+    };
+    eventually("guards", SOON, || stop_guards() > 1);
+    eventually("an agent", SOON, || world.state().join("up").exists());
+    assert!(stop_guards() > 1);
+    std::fs::write(world.state().join("go"), "").unwrap();
+    let mut code = None;
+    eventually("the end", SOON, || {
+        stop_guards();
+        std::thread::sleep(Duration::from_millis(50));
+        code = host.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.unwrap().code(), Some(0));
+    assert_eq!(statuses(&world), "DD");
     world.assert_no_survivors();
 }

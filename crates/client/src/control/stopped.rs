@@ -80,13 +80,21 @@ impl Hold {
                 let notice = format!("{path} now belongs to another loop: left as it is");
                 self.notices.push(notice);
             }
-            Ok(Loaded { state, origin, .. }) => {
+            Ok(loaded) => {
+                let is_behind = loaded.is_behind(self.state.seq);
+                let Loaded { state, origin, .. } = loaded;
                 // The file lies in the agent's reach: what loosens is for `resume --accept-edits`.
                 let edit = match origin {
                     Origin::Edited { .. } => edited(&self.state, &state, Accept::Harmless, None),
                     Origin::Projected { .. } | Origin::ByHand => Edit::default(),
                 };
-                self.kept = Some(state.kept());
+                let kept = state.kept();
+                if is_behind {
+                    // Whatever comes of this: who has held the lock leaves no older file than the journal.
+                    let known = self.state.project(&kept);
+                    self.file.save(&known, self.state.seq, Sync::Lazy)?;
+                }
+                self.kept = Some(kept);
                 self.notices.extend(edit.notices());
                 self.held_back = !edit.held_back.is_empty();
                 if let Some(event) = edit.event {

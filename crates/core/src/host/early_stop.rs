@@ -37,6 +37,11 @@ impl EarlyStop {
         }
     }
 
+    /// Whether a stop came before the loop was open.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
     /// The loop is open all the same: stops go to its driver, which may need git before it ends.
     pub fn hand_over(&self) {
         let mut opening = self.lock();

@@ -6,6 +6,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::start_over::{StartOver, start_over};
 use descartes_kernel::state::{IterativeLoopState, Kept, LoopState};
 use descartes_kernel::transition::Fold;
+use descartes_store::Sync;
 use descartes_store::journal::JournalReader;
 use descartes_store::lock::holder_of;
 use descartes_store::safe_open;
@@ -118,17 +119,24 @@ fn how(old: &IterativeLoopState) -> String {
     }
 }
 
-/// The loop as it really ended: a file that somebody changed says what its journal says, where there
-/// is one. It lies in the agent's reach.
+/// The loop as it really ended: a file that somebody changed, or that is older than its journal, says what
+/// that says, where there is one. It lies in the agent's reach.
 fn as_it_was(settings: &HostSettings, path: &Path, loaded: Loaded) -> IterativeLoopState {
-    if matches!(loaded.origin, Origin::Projected { .. }) {
-        return loaded.state;
+    if let Origin::Projected { .. } = loaded.origin {
+        let state = behind(settings, &loaded);
+        return state.map_or(loaded.state, |state| state.project(&Kept::default()));
     }
     let named = loaded.state.loop_id.clone();
     let at_path = || by_path(settings, path).ok().flatten();
     let found = named.and_then(|id| folded(settings, &id));
     let found = found.or_else(|| folded(settings, &at_path()?));
     found.unwrap_or(loaded.state)
+}
+
+/// The loop as its journal has it, where its file is older.
+fn behind(settings: &HostSettings, loaded: &Loaded) -> Option<LoopState> {
+    let state = state_of(settings, loaded.state.loop_id.as_deref()?)?;
+    loaded.is_behind(state.seq).then_some(state)
 }
 
 fn folded(settings: &HostSettings, id: &str) -> Option<IterativeLoopState> {
@@ -152,9 +160,15 @@ impl Former {
     /// Moves its file aside, and says so with the way back.
     pub(super) fn make_room(
         &self,
+        settings: &HostSettings,
         state_file: &mut StateFile,
         now: Timestamp,
     ) -> Result<String, HostError> {
+        if let Ok(loaded) = state_file.load()
+            && let Some(state) = behind(settings, &loaded)
+        {
+            state_file.save(&state.project(&loaded.state.kept()), state.seq, Sync::Lazy)?;
+        }
         let aside = state_file.set_aside(now)?;
         Ok(format!(
             "the old state file is kept as {}{}",

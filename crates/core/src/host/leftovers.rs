@@ -6,22 +6,28 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{Event, HostFacts};
-use descartes_proc::{Ended, LostSession, MARK, sweep_lost};
+use descartes_proc::{Ended, GuardCall, LostSession, MARK, call_guards_holding, sweep_lost};
 use descartes_store::IoError;
 use descartes_store::catalog::{self, LoopEntry};
 use descartes_store::host::{Life, life_of, this_host};
 use descartes_store::journal::find_last;
 use descartes_store::layout::{LoopDir, StateRoot};
-use descartes_store::lock::{Held, holder_of, holder_of_loop};
+use descartes_store::lock::{Held, holder_of, holder_of_loop, state_lock};
 use descartes_store::state_file;
 use descartes_text::units::plural;
 
+use super::early_stop::EarlyStop;
+
 /// Leftovers of a dead host get so long to end.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
-/// The guard of a dead host asks, waits and kills: it is gone well before this.
+/// The guard of a dead host asks, waits and kills: it is gone well before this, or it is killed.
 const GUARD_LIMIT: Duration = Duration::from_secs(30);
+/// For what a guard left that was killed to let go of the lock.
+const AFTER_GUARD: Duration = Duration::from_secs(5);
 /// The host of a loop that has ended puts its things away: it too is gone well before this.
 const LEAVING_LIMIT: Duration = Duration::from_secs(30);
+/// Looks at its lock between two calls of its guards.
+const CALL_EVERY: u32 = 25;
 /// Between two looks at its lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -35,14 +41,35 @@ pub fn is_guard_of_dead_host(held: &Held) -> bool {
 /// Waits for whoever holds this state file and is about to leave it: the guard of a dead host, or the
 /// host of a loop that has ended.
 pub fn wait_for_leaving(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
+    wait_until_left(root, state_file, &EarlyStop::default())
+}
+
+/// The same, as long as nobody stops it.
+pub(super) fn wait_until_left(
+    root: &StateRoot,
+    state_file: &Path,
+    stop: &EarlyStop,
+) -> Result<(), IoError> {
     let begun = Instant::now();
+    let (mut call, mut looks) = (GuardCall::Wake, 0_u32);
     while let Some(held) = holder_of(root, state_file)? {
-        let limit = match is_guard_of_dead_host(&held) {
-            true => GUARD_LIMIT,
-            false if has_ended(state_file) => LEAVING_LIMIT,
-            false => break,
-        };
-        if begun.elapsed() >= limit {
+        let late = begun.elapsed();
+        if is_guard_of_dead_host(&held) {
+            if late >= GUARD_LIMIT {
+                call = GuardCall::Kill;
+            }
+            // All processes are looked at: not every time.
+            if looks.is_multiple_of(CALL_EVERY) {
+                call_guards_holding(&state_lock(root, state_file)?, call);
+            }
+            looks += 1;
+            if late >= GUARD_LIMIT + AFTER_GUARD {
+                break;
+            }
+        } else if late >= LEAVING_LIMIT || !has_ended(state_file) {
+            break;
+        }
+        if stop.is_stopped() {
             break;
         }
         std::thread::sleep(LOOK_AGAIN);

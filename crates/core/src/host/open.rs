@@ -35,7 +35,7 @@ use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
 use super::gate_programs::{missing_programs, program_of};
 use super::handle::{Host, LoopKind};
-use super::leftovers::{sweep_state_file, wait_for_leaving};
+use super::leftovers::{sweep_state_file, wait_until_left};
 use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;
 use super::name::{check_name, claim_name, unused_name};
@@ -131,7 +131,7 @@ pub(crate) fn create_within(
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     config.backend.environment_hash = None;
     let mut notices: Vec<String> = warned.into_iter().collect();
-    wait_for_leaving(&settings.root, state_file.path())?;
+    wait_until_left(&settings.root, state_file.path(), &settings.early_stop)?;
     check_free(&settings, &mut state_file, new.existing, &config)?;
     let given = new.name.as_deref().filter(|_| family.is_empty());
     if let Some(name) = given {
@@ -177,7 +177,7 @@ pub(crate) fn create_within(
         drop(fs_err::remove_dir_all(loop_dir.path()));
     })?;
     if let Some(former) = former {
-        notices.push(former.make_room(&mut state_file, now)?);
+        notices.push(former.make_room(&settings, &mut state_file, now)?);
         if let (Some(tasks), Some(former)) = (&tasks, former.state(&settings)) {
             notices.extend(tasks.stop_former(&former, &settings));
         }

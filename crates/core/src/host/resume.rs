@@ -25,7 +25,7 @@ use tracing::info;
 use super::agent::{last_seen, resolve_all};
 use super::error::HostError;
 use super::handle::{Host, LoopKind};
-use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
+use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_until_left};
 use super::moved;
 use super::open::{Confined, Held, assemble, sandbox_of};
 use super::opening::{make_branch, record, take, working_dir};
@@ -88,7 +88,7 @@ pub(crate) fn resume_for(
     settings.carry_mark(&found.loop_id);
     info!(loop_id = %found.loop_id, purpose = %variant(&purpose), "resuming");
     let facts = this_host(&settings.version);
-    wait_for_leaving(&settings.root, state_file.path())?;
+    wait_until_left(&settings.root, state_file.path(), &settings.early_stop)?;
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;
     // Read again under the lock: another host may have moved on since.
     let loaded = match found.source {
@@ -127,6 +127,12 @@ pub(crate) fn resume_for(
             branch = new_branch(&settings, &state, &event, &dir)?;
             record(&mut journal, &mut state, event)?;
         }
+    }
+    if held_back == HeldBack::No
+        && let Some(loaded) = loaded.as_ref().filter(|file| file.is_behind(state.seq))
+    {
+        // Whatever comes of this: who has held the lock leaves no older file than the journal.
+        state_file.save(&state.project(&loaded.state.kept()), state.seq, Sync::Lazy)?;
     }
     if let Some(home) = &copy_of {
         notices.push(format!(

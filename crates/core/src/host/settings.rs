@@ -95,6 +95,8 @@ impl HostSettings {
 
     /// The surroundings of this process: the one place where the library reads them.
     pub fn from_process() -> Result<Self, HostError> {
+        // Before anything is started: no git could tell how its own children ended.
+        descartes_proc::hear_of_children();
         let paths = EnvPaths::from_process();
         let here = std::env::current_dir().unwrap_or_default();
         Ok(Self {

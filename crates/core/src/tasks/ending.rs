@@ -1,5 +1,6 @@
 //! The end of a task loop: every agent is ended, what is left is said, the reason written down.
 
+use descartes_kernel::control::Command;
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::Account;
@@ -44,6 +45,15 @@ impl Runner<'_> {
                 Some(news) => news,
                 None => match self.d.rx.recv() {
                     Ok(HostMessage::Task(news)) => *news,
+                    // Who asks now was not heard before, or has asked already.
+                    Ok(
+                        HostMessage::Stop(_)
+                        | HostMessage::Kill(_)
+                        | HostMessage::Command(Command::Cancel { .. }, ..),
+                    ) => {
+                        self.kill_all();
+                        continue;
+                    }
                     Ok(_) => continue,
                     Err(_) => return,
                 },

@@ -36,18 +36,31 @@ pub enum TaskClaim {
         /// Its holder may not know it yet, and be at work until it has to renew its claim.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forced: bool,
-        /// When, by the clock of whoever took it back by force.
+        /// When, by the clock of whoever took it back by force. Nothing is decided by it: clocks of walls are set,
+        /// and differ from machine to machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
+        /// The same by a clock that nobody sets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moment: Option<BootMoment>,
     },
+}
+
+/// A moment by the clock of one boot of one machine, which goes on while that sleeps. Moments of two clocks
+/// cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootMoment {
+    pub clock: String,
+    pub ms: u64,
 }
 
 impl TaskClaim {
     /// What is stored as it is taken back.
-    pub fn closed(forced: bool, now: Timestamp) -> Self {
+    pub fn closed(forced: bool, now: Timestamp, moment: Option<BootMoment>) -> Self {
         Self::Closed {
             forced,
             at: Some(now).filter(|_| forced),
+            moment: moment.filter(|_| forced),
         }
     }
 }
@@ -108,17 +121,20 @@ impl StoredClaim {
         }
     }
 
-    /// How long its holder may still be at work without knowing that it was taken back by force. A clock that was
-    /// set back makes it a whole lease at most.
-    pub fn rest_of_lease(&self, lease: Duration, now: Timestamp) -> Duration {
-        let closed = match self {
-            Self::Value {
-                claim: TaskClaim::Closed { at: Some(at), .. },
-                ..
-            } => Duration::try_from(now.duration_since(*at)).ok(),
-            _ => None,
+    /// How long its holder may still be at work without knowing that it was taken back by force. Whoever has no
+    /// clock in common with who took it back waits a whole lease.
+    pub fn rest_of_lease(&self, lease: Duration, now: Option<&BootMoment>) -> Duration {
+        let passed = match (self, now) {
+            (
+                Self::Value {
+                    claim: TaskClaim::Closed { moment: Some(then), .. },
+                    ..
+                },
+                Some(now),
+            ) if then.clock == now.clock => now.ms.saturating_sub(then.ms),
+            _ => 0,
         };
-        lease.saturating_sub(closed.unwrap_or_default())
+        lease.saturating_sub(Duration::from_millis(passed))
     }
 
     /// Who holds it or has done it.
@@ -138,18 +154,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_that_was_ended_by_force_is_waited_for_once() {
+    fn a_lease_that_was_ended_by_force_is_waited_for_once_and_by_one_clock() {
         let at: Timestamp = "2026-01-02T10:00:00Z".parse().unwrap();
-        let after = |seconds: i64| at + jiff::SignedDuration::from_secs(seconds);
+        let moment = |clock: &str, seconds: u64| BootMoment {
+            clock: clock.to_owned(),
+            ms: seconds * 1000,
+        };
         let stored = |claim: TaskClaim| StoredClaim::Value { seq: 1, claim };
         let lease = Duration::from_secs(60);
-        for (seconds, rest) in [(0, 60), (20, 40), (60, 0), (3600, 0), (-5, 60)] {
-            let closed = stored(TaskClaim::closed(true, at));
-            let found = closed.rest_of_lease(lease, after(seconds));
-            assert_eq!(found, Duration::from_secs(rest), "{seconds}");
+        let closed = stored(TaskClaim::closed(true, at, Some(moment("a", 100))));
+        for (now, rest) in [
+            (Some(moment("a", 100)), 60),
+            (Some(moment("a", 120)), 40),
+            (Some(moment("a", 160)), 0),
+            (Some(moment("a", 9000)), 0),
+            // A copy of the machine that is behind.
+            (Some(moment("a", 95)), 60),
+            // Resumed elsewhere, or after a boot.
+            (Some(moment("b", 9000)), 60),
+            (None, 60),
+        ] {
+            let found = closed.rest_of_lease(lease, now.as_ref());
+            assert_eq!(found, Duration::from_secs(rest), "{now:?}");
         }
-        // Of a version before.
-        let old: TaskClaim = serde_json::from_str(r#"{"state":"closed","forced":true}"#).unwrap();
-        assert_eq!(stored(old).rest_of_lease(lease, after(3600)), lease);
+        // Of versions before.
+        for old in [
+            r#"{"state":"closed","forced":true}"#,
+            r#"{"state":"closed","forced":true,"at":"2026-01-02T10:00:00Z"}"#,
+        ] {
+            let old: TaskClaim = serde_json::from_str(old).unwrap();
+            let now = moment("a", 9000);
+            assert_eq!(stored(old).rest_of_lease(lease, Some(&now)), lease);
+        }
     }
 }

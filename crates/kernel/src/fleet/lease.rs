@@ -257,7 +257,7 @@ mod tests {
             (StoredClaim::Nothing, again(0)),
             (value(TaskClaim::Accepted), HandedIn::Forget),
             (
-                value(TaskClaim::closed(true, jiff::Timestamp::UNIX_EPOCH)),
+                value(TaskClaim::closed(true, jiff::Timestamp::UNIX_EPOCH, None)),
                 HandedIn::Forget,
             ),
             (value(held("v-1")), HandedIn::Forget),

@@ -21,7 +21,7 @@ mod worker_end;
 mod worker_health;
 
 pub use announced::Announced;
-pub use claim::{ClaimState, StoredClaim, TaskClaim};
+pub use claim::{BootMoment, ClaimState, StoredClaim, TaskClaim};
 pub use engine_silence::{EngineSilence, SilenceNews};
 pub use git_remote::{
     OfferRefs, RemoteFault, check_remote, loop_refs, probe_ref, refs_over, ssh_command,

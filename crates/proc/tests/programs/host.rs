@@ -1,14 +1,17 @@
 //! A host to be killed: `host GUARD PROGRAM ARG…` runs the program under a guard, says `guard PID` and
 //! then whatever the program says, and ends when the tree is swept. `host signals` says which signals
-//! it gets.
+//! it gets. A guard holds the file open that `LOCK` names.
 #![expect(clippy::unwrap_used, reason = "a test program fails by panicking")]
 #![expect(clippy::print_stdout, reason = "a test program speaks to its test")]
 
 use std::io::{Write, stdout};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::mpsc;
 
-use descartes_proc::{Channel, HostSignal, Launch, Signals, Sink, Stdin, Supervisor, TreeEvent};
+use descartes_proc::{
+    BootTime, Channel, HostSignal, Launch, Signals, Sink, Stdin, Supervisor, TreeEvent, TreeLease,
+};
 
 struct Through;
 
@@ -49,8 +52,17 @@ fn main() {
     let _signals = Signals::receive(&HostSignal::ENDINGS, Box::new(|_| {})).unwrap();
     let (sender, events) = mpsc::channel();
     let on_event = Box::new(move |event| sender.send(event).unwrap());
-    let mut supervisor = Supervisor::guarded(Path::new(&guard), &[], &[], on_event).unwrap();
+    let lock = std::env::var_os("LOCK").unwrap_or("/dev/null".into());
+    let lock = std::fs::File::open(lock).unwrap();
+    let guard = Path::new(&guard);
+    let mut supervisor = Supervisor::guarded(guard, &[], &[lock.as_fd()], on_event).unwrap();
     println!("guard {}", supervisor.guard_pid().unwrap());
+    if let Ok(lease) = std::env::var("LEASE_MS") {
+        supervisor.set_lease(TreeLease {
+            until: BootTime::now() + std::time::Duration::from_millis(lease.parse().unwrap()),
+            kill_after: std::time::Duration::from_secs(1800),
+        });
+    }
     let finish = std::env::var("FINISH_MS").map_or(0, |text| text.parse().unwrap());
     let finish = std::time::Duration::from_millis(finish);
     let launch = Launch {

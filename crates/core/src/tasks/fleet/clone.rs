@@ -111,8 +111,11 @@ pub(super) struct Clones {
     folder: PathBuf,
     settings: HostSettings,
     engine: Arc<dyn Engine>,
-    /// By task loop. Held over everything that makes or fills a clone.
+    /// By task loop. Held for a moment alone.
     open: Mutex<HashMap<String, OpenClone>>,
+    /// By the folder of a repository: held over everything that makes, fills or removes clones of it. Nobody waits
+    /// for what another repository takes.
+    repositories: Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>,
     /// The worker's own way to make worktrees ready.
     copy: Vec<String>,
     setup: Option<String>,
@@ -131,6 +134,7 @@ impl Clones {
             settings,
             engine,
             open: Mutex::default(),
+            repositories: Mutex::default(),
             copy,
             setup,
         }
@@ -156,17 +160,27 @@ impl Clones {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_of(&self, project: &Path) -> Arc<Mutex<()>> {
+        let known = self.repositories.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.entry(project.to_owned()).or_default().clone()
+    }
+
     /// Removes what no attempt used for so long, and of which none of these files is needed any more.
     pub(super) fn remove_unused(&self, limit: Duration, needed: &[PathBuf]) {
-        let open = self.open();
         for project in folders_in(&self.folder) {
+            let lock = self.lock_of(&project);
+            // While one is made or filled there is time.
+            let Ok(_alone) = lock.try_lock() else {
+                continue;
+            };
             let mut used = false;
             for clone in folders_in(&project) {
                 let is_clone = clone.join(USED).is_file();
                 let is_needed = needed.iter().any(|file| file.starts_with(&clone));
                 let is_old = age(&clone.join(USED)).is_some_and(|age| age > limit);
-                match is_clone && is_old && !is_needed && open.is_empty() {
-                    true => self.remove(&clone),
+                match is_clone && is_old && !is_needed && self.give_up(&clone) {
+                    true => self.remove(&project.join(MIRROR), &clone),
                     false => used |= is_clone,
                 }
             }
@@ -179,8 +193,31 @@ impl Clones {
         }
     }
 
-    fn remove(&self, clone: &Path) {
+    /// Closes a clone, unless an attempt is at work there.
+    fn give_up(&self, clone: &Path) -> bool {
+        let mut open = self.open();
+        let is_it = |loop_id: &str| clone.file_name() == Some(file_name(loop_id).as_ref());
+        let loop_id = open.keys().find(|loop_id| is_it(loop_id)).cloned();
+        match loop_id {
+            Some(loop_id) if open.get(&loop_id).is_some_and(OpenClone::is_in_use) => false,
+            Some(loop_id) => open.remove(&loop_id).is_some(),
+            None => true,
+        }
+    }
+
+    /// With what the mirror keeps for it.
+    fn remove(&self, mirror: &Path, clone: &Path) {
         info!(folder = %clone.display(), "removing an unused clone");
+        let name = clone.file_name().unwrap_or_default().to_string_lossy();
+        let refs = format!("refs/wire/{name}/");
+        let repo = self.repo(mirror);
+        let kept = repo.ask(&["for-each-ref", "--format=delete %(refname)", &refs]);
+        if let Ok(kept) = kept.map(|kept| format!("{}\n", kept.trim()))
+            && kept != "\n"
+        {
+            // What cannot be deleted now costs a name.
+            drop(repo.update_refs(&kept));
+        }
         let worktrees = fs_err::read_to_string(clone.join(USED)).unwrap_or_default();
         let worktrees = Path::new(worktrees.trim());
         let ours = self.settings.root.worktrees();
@@ -194,11 +231,7 @@ impl Clones {
     /// Gives back what clones hold open (processes that guard their gits) that no attempt used for so long. They
     /// stay where they are, and the next attempt opens them again.
     pub(super) fn close_idle(&self, limit: Duration) {
-        // While one is made or filled there is time.
-        let Ok(mut open) = self.open.try_lock() else {
-            return;
-        };
-        open.retain(|_, clone| {
+        self.open().retain(|_, clone| {
             if clone.is_in_use() {
                 clone.used = Instant::now();
             }
@@ -208,7 +241,10 @@ impl Clones {
 
     /// The worktrees of a task loop, with everything that an attempt needs.
     pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, PlaceError> {
-        let place = self.fill_place(&mut self.open(), offer);
+        let lock = self.lock_of(&self.project(offer));
+        let alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.fill_place(offer);
+        drop(alone);
         if let Err(PlaceError::Local(_)) = place {
             self.suspect(offer);
         }
@@ -229,21 +265,22 @@ impl Clones {
         since.is_some_and(|since| since > began)
     }
 
-    fn fill_place(
-        &self,
-        open: &mut HashMap<String, OpenClone>,
-        offer: &OfferMessage,
-    ) -> Result<Arc<Trees>, PlaceError> {
-        let mirror = self.project(offer).join(MIRROR);
-        self.fill(&mirror, offer)?;
+    /// The clone of an offer's loop, where it is open.
+    fn known_place(&self, offer: &OfferMessage) -> Option<Arc<Trees>> {
+        let mut open = self.open();
         if open.get(&offer.loop_id).is_some_and(OpenClone::is_reopened) {
             open.remove(&offer.loop_id);
         }
-        let trees = match open.get_mut(&offer.loop_id) {
-            Some(open) => {
-                open.used = Instant::now();
-                open.trees.clone()
-            }
+        let known = open.get_mut(&offer.loop_id)?;
+        known.used = Instant::now();
+        Some(known.trees.clone())
+    }
+
+    fn fill_place(&self, offer: &OfferMessage) -> Result<Arc<Trees>, PlaceError> {
+        let mirror = self.project(offer).join(MIRROR);
+        self.fill(&mirror, offer)?;
+        let trees = match self.known_place(offer) {
+            Some(trees) => trees,
             None => {
                 let trees = Arc::new(self.open_clone(&mirror, offer)?);
                 let made = OpenClone {
@@ -251,7 +288,7 @@ impl Clones {
                     suspect_since: None,
                     used: Instant::now(),
                 };
-                open.insert(offer.loop_id.clone(), made);
+                self.open().insert(offer.loop_id.clone(), made);
                 trees
             }
         };

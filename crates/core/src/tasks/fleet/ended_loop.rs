@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, subject};
 use descartes_kernel::control::Grace;
-use descartes_kernel::fleet::{EndedOffer, KnownOffer, TaskClaim, ended_offer};
+use descartes_kernel::fleet::{EndedOffer, KnownOffer, ended_offer};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::TasksState;
-use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::coordinator::Fleet;
 use super::messages::{AttemptRequest, child_name};
 use super::remote_attempt::{KILL_PATIENCE, REQUEST_TIMEOUT, STOP_PATIENCE};
-use super::stored::{read_claim, write_claim};
+use super::stored::{closed_now, read_claim, write_claim};
 use crate::host::ConnectEngine;
 
 /// So many workers are talked with at once.
@@ -234,7 +233,7 @@ fn stop_one(
             EndedOffer::AskHolder => true,
             EndedOffer::Close { forced } => forced,
         };
-        let claim = TaskClaim::closed(forced, Timestamp::now());
+        let claim = closed_now(forced);
         match write_claim(engine, &of, stored.seq(), None, &claim) {
             Ok(_) => {
                 info!(work, epoch, state = ?stored.state(), "an offer of an ended loop was taken back");

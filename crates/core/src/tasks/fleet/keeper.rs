@@ -3,18 +3,21 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_bridge::{Engine, EngineError};
 use descartes_kernel::fleet::{
     Lease, LeaseAct, LeaseEnd, LeaseTerms, StoredClaim, TaskClaim, WriteFailure,
 };
-use descartes_proc::{LeaseClock, TreeLease};
+use descartes_proc::{BootTime, LeaseClock, TreeLease};
 use tracing::{debug, info, warn};
 
 use super::ending::Ending;
 use super::stored::{read_claim, write_claim};
 use crate::tasks::attempt_control::Control;
+
+/// After waking up it is so long at most until the claim is looked at.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Whose claim it is.
 #[derive(Clone, Debug)]
@@ -44,7 +47,7 @@ impl ClaimOf {
 pub(super) struct TakenClaim {
     pub(super) of: ClaimOf,
     lease: Lease,
-    origin: Instant,
+    origin: BootTime,
     terms: LeaseTerms,
 }
 
@@ -63,7 +66,7 @@ pub(super) fn claim(
     else {
         return Ok(None);
     };
-    let origin = Instant::now();
+    let origin = BootTime::now();
     let taken = |seq, of: ClaimOf| TakenClaim {
         lease: Lease::taken(terms, of.claim.clone(), Duration::ZERO, seq),
         of,
@@ -97,7 +100,7 @@ struct KeeperShared {
     engine: Arc<dyn Engine>,
     of: ClaimOf,
     terms: LeaseTerms,
-    origin: Instant,
+    origin: BootTime,
     kept: Mutex<KeptClaim>,
     changed: Condvar,
     clock: LeaseClock,
@@ -207,7 +210,9 @@ impl KeeperShared {
             }
             match kept.lease.act(now) {
                 LeaseAct::Wait { until } => {
-                    let waited = self.changed.wait_timeout(kept, until.saturating_sub(now));
+                    // Waits stand still while the machine sleeps, and leases do not.
+                    let left = until.saturating_sub(now).min(LOOK);
+                    let waited = self.changed.wait_timeout(kept, left);
                     drop(waited);
                 }
                 LeaseAct::Renew { expect } => {
@@ -285,6 +290,52 @@ impl KeeperShared {
 mod tests {
     use super::*;
     use descartes_bridge::memory::{LostMessage, MemoryServer};
+
+    /// An offer, and who has taken it.
+    fn taken() -> (MemoryServer, Arc<dyn Engine>, TakenClaim) {
+        let server = MemoryServer::new();
+        let engine: Arc<dyn Engine> = Arc::new(server.connect());
+        let subject = descartes_bridge::subject::task("loop", "7", 1);
+        let offered = serde_json::to_vec(&TaskClaim::Offered { attempt: 1 }).unwrap();
+        engine.put(&subject, None, None, &offered).unwrap();
+        let of = ClaimOf {
+            subject,
+            worker: "here".to_owned(),
+            claim: "here-1".to_owned(),
+        };
+        let taken = claim(&engine, of, LeaseTerms::default()).unwrap();
+        (server, engine, taken.unwrap())
+    }
+
+    /// Whoever has the task meanwhile; with nobody, it goes on where it was.
+    #[test]
+    fn who_slept_for_three_leases_stands_still_at_once_and_hands_nothing_in_that_others_do() {
+        for round in 0..20 {
+            let is_given_away = round % 4 != 0;
+            let (server, engine, taken) = taken();
+            let subject = taken.of.subject.clone();
+            let clock = LeaseClock::default();
+            let (control, ending) = (Control::default(), Arc::new(Ending::default()));
+            let keeper =
+                Keeper::start(engine.clone(), taken, clock.clone(), control, ending).unwrap();
+            assert!(!clock.is_frozen());
+            let sleep = LeaseTerms::default().ttl * 3;
+            server.advance(sleep);
+            if is_given_away {
+                let stored = read_claim(&engine, &subject).unwrap();
+                assert!(matches!(stored, StoredClaim::Lapsed { .. }));
+                let closed = crate::tasks::fleet::stored::closed_now(false);
+                write_claim(&engine, &subject, stored.seq(), None, &closed).unwrap();
+            }
+            descartes_proc::seem_to_sleep(sleep);
+            assert!(clock.has_stood_still());
+            let end = match is_given_away {
+                true => LeaseEnd::Fenced,
+                false => LeaseEnd::HandedIn,
+            };
+            assert_eq!(keeper.hand_in(serde_json::Value::Null), end, "{round}");
+        }
+    }
 
     /// What becomes of an offer whose claim gets lost on the way there or back, then of the same offer again.
     #[test]

@@ -3,13 +3,12 @@
 
 use descartes_bridge::{EngineError, subject};
 use descartes_kernel::fleet::{KnownOffer, LeftOffer, StoredClaim, TaskClaim, left_offer};
-use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::messages::{AttemptRequest, child_name};
 use super::remote_attempt::{REQUEST_TIMEOUT, REST};
 use super::shared::FleetShared;
-use super::stored::{read_claim, write_claim};
+use super::stored::{closed_now, read_claim, write_claim};
 use super::wip::forget_stored;
 use crate::tasks::launch::file_name;
 
@@ -43,7 +42,7 @@ fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineE
     let LeftOffer::Close { forced } = left_offer(stored.state()) else {
         return Ok(());
     };
-    let claim = TaskClaim::closed(forced, Timestamp::now());
+    let claim = closed_now(forced);
     write_claim(engine, &of, stored.seq(), None, &claim)?;
     info!(work, epoch, state = ?stored.state(), "an offer of an earlier host was taken back");
     if let StoredClaim::Value {

@@ -11,15 +11,15 @@ use descartes_kernel::fleet::{
     ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, RemoteStep, StoredClaim,
     TaskClaim, begins_from_stored, offer_step,
 };
+use descartes_proc::BootTime;
 use descartes_text::units::show_duration;
-use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::git_remote::{GitRemote, offer_refs};
 use super::messages::{GitParcel, OfferMessage};
 use super::remote_attempt::{REST, RemoteAttempt};
 use super::shared::{AttemptInput, AttemptStop, FleetShared};
-use super::stored::{read_claim, write_claim};
+use super::stored::{boot_moment, closed_now, read_claim, write_claim};
 use super::wip::forget_stored;
 use crate::tasks::event::TaskEvent;
 use crate::tasks::launch::file_name;
@@ -27,6 +27,9 @@ use crate::tasks::place::Published;
 
 /// Between two tries with a repository that does not answer, at most.
 const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// Waits stand still while the machine sleeps: so long at most it is until a lease is looked at again.
+const LEASE_LOOK: Duration = Duration::from_secs(5);
 
 /// What became of asking the repository by which work travels.
 pub(super) enum RemoteAnswer<T> {
@@ -187,7 +190,7 @@ impl RemoteAttempt {
                 OfferStep::Replace { close, forced } => {
                     let subject = subject::task(&self.shared.loop_id, &task, close);
                     let put = |shared: &FleetShared| {
-                        let claim = TaskClaim::closed(forced, Timestamp::now());
+                        let claim = closed_now(forced);
                         match write_claim(&shared.engine, &subject, stored.seq(), None, &claim) {
                             // Where its worker was quicker, it is looked at again.
                             Ok(_) | Err(EngineError::Conflict) => Ok(()),
@@ -208,7 +211,7 @@ impl RemoteAttempt {
     /// Waits until a claim that was taken back by force would have lapsed; false where somebody wants
     /// the end.
     fn wait_for_lease(&self, closed: &StoredClaim) -> bool {
-        let rest = closed.rest_of_lease(self.shared.terms.ttl, Timestamp::now());
+        let rest = closed.rest_of_lease(self.shared.terms.ttl, boot_moment().as_ref());
         if !rest.is_zero() {
             self.tell(TaskEvent::Notice(format!(
                 "task {} was taken back from a worker that did not answer: it is offered again in {}, when that one \
@@ -217,13 +220,14 @@ impl RemoteAttempt {
                 show_duration(rest)
             )));
         }
-        let until = Instant::now() + rest;
+        // That of its holder goes on while this machine sleeps.
+        let until = BootTime::now() + rest;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.inbox.recv_timeout(left) {
+            match self.inbox.recv_timeout(until.left().min(LEASE_LOOK)) {
                 Ok(AttemptInput::Stop(_)) | Err(RecvTimeoutError::Disconnected) => return false,
                 Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Timeout) if until.left().is_zero() => return true,
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }

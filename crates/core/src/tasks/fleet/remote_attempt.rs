@@ -8,13 +8,13 @@ use descartes_bridge::{LinkStatus, subject};
 use descartes_kernel::fleet::{ClaimState, ClaimWatch, OwnLink, StoredClaim, TaskClaim, WatchAct};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
-use jiff::Timestamp;
+use descartes_proc::BootTime;
 use tracing::{debug, info};
 
 use super::messages::{AttemptNote, AttemptRequest, child_name, why_untaken};
 use super::mirror::{Mirror, MirrorOf};
 use super::shared::{AttemptInput, AttemptStop, FleetShared};
-use super::stored::{read_claim, write_claim};
+use super::stored::{closed_now, read_claim, write_claim};
 use crate::host::message::HostMessage;
 use crate::tasks::attempt_control::StopAttempt;
 use crate::tasks::event::{AttemptNews, TaskEvent};
@@ -59,7 +59,8 @@ pub(super) struct RemoteAttempt {
     pub(super) tx: Sender<HostMessage>,
     pub(super) inputs: Sender<AttemptInput>,
     pub(super) inbox: Receiver<AttemptInput>,
-    pub(super) origin: Instant,
+    /// Leases are counted from there.
+    pub(super) origin: BootTime,
     /// Where the claim is stored.
     pub(super) subject: String,
     pub(super) epoch: u64,
@@ -104,7 +105,7 @@ impl RemoteAttempt {
             tx,
             inputs,
             inbox,
-            origin: Instant::now(),
+            origin: BootTime::now(),
             subject: String::new(),
             epoch: 0,
             worker: None,
@@ -225,7 +226,7 @@ impl RemoteAttempt {
                 }
                 WatchAct::Close { expect, forced } => {
                     let engine = &self.shared.engine;
-                    let claim = TaskClaim::closed(forced, Timestamp::now());
+                    let claim = closed_now(forced);
                     let closed = write_claim(engine, &self.subject, expect, None, &claim);
                     info!(
                         task = self.order.work.id,

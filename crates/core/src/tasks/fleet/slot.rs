@@ -185,7 +185,7 @@ pub(super) fn make_attempt(
             done.news = making.run_job(ctx);
             mirror.over();
             ctx.note_limit(&offer.order.config.backend.backend_type, &mut done.news.end);
-            if clock.frozen() > Duration::ZERO && matches!(done.news.end, AttemptEnd::Failed { .. })
+            if clock.has_stood_still() && matches!(done.news.end, AttemptEnd::Failed { .. })
             {
                 // It may have failed because it stood still.
                 done.news.end = AttemptEnd::Interrupted;
@@ -415,7 +415,9 @@ fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder
     order
 }
 
-/// Passes on what happens while an attempt is under way.
+/// Passes on what happens while an attempt is under way. What a run has spent comes with every line that its agent
+/// says of it, and each holds all of it: where the engine is slower than that, only the last is passed on, so that
+/// nothing piles up and the result waits for no more than that.
 fn tell_notes(
     engine: &Arc<dyn Engine>,
     subject: &str,
@@ -423,10 +425,24 @@ fn tell_notes(
     mirror: &MirrorHandle,
 ) {
     let mut count = 0_u64;
-    while let Ok(message) = events.recv() {
-        let HostMessage::Task(event) = message else {
+    let mut next = None;
+    while let Some(message) = next.take().or_else(|| events.recv().ok()) {
+        let HostMessage::Task(mut event) = message else {
             continue;
         };
+        if let TaskEvent::Spent(..) = *event {
+            for later in events.try_iter() {
+                match later {
+                    HostMessage::Task(later) if matches!(*later, TaskEvent::Spent(..)) => {
+                        event = later;
+                    }
+                    other => {
+                        next = Some(other);
+                        break;
+                    }
+                }
+            }
+        }
         let note = match *event {
             TaskEvent::Opened {
                 loop_id, unheard, ..
@@ -506,4 +522,60 @@ fn carry_out(
     }
     let body = serde_json::to_vec(&receipt).unwrap_or_default();
     engine.answer(&request.token, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_bridge::FollowFrom;
+    use descartes_bridge::memory::MemoryServer;
+    use descartes_kernel::state::Spent;
+
+    #[test]
+    fn a_backlog_of_usage_lines_is_one_note_with_the_last_of_them() {
+        let server = MemoryServer::new();
+        let engine: Arc<dyn Engine> = Arc::new(server.connect());
+        let subject = subject::events("loop", "here", "7");
+        let root = tempfile::tempdir().unwrap();
+        let root = descartes_store::layout::StateRoot::at(root.path().to_owned());
+        let mirror = MirrorSource::start(&engine, "unused", &root);
+        let (tx, rx) = channel();
+        let tell = |event| tx.send(HostMessage::Task(Box::new(event))).unwrap();
+        let spent = |ms| Spent {
+            ms,
+            ..Spent::default()
+        };
+        for ms in 1..=10_000 {
+            tell(TaskEvent::Spent(0, spent(ms)));
+        }
+        tell(TaskEvent::Opened {
+            work: "7".to_owned(),
+            slot: 0,
+            serial: 0,
+            loop_id: "child".to_owned(),
+            unheard: Spent::default(),
+            worker: None,
+        });
+        (10_001..=20_000).for_each(|ms| tell(TaskEvent::Spent(0, spent(ms))));
+        drop(tx);
+        tell_notes(&engine, &subject, &rx, &mirror.handle());
+        let told = engine.follow(&subject, FollowFrom::Start).unwrap();
+        let notes = std::iter::from_fn(|| told.recv_timeout(Duration::from_millis(200)).ok());
+        let notes = notes.filter_map(|delivery| match delivery {
+            descartes_bridge::Delivery::Entry(entry) => {
+                serde_json::from_slice(entry.value()?).ok()
+            }
+            _ => None,
+        });
+        let notes: Vec<AttemptNote> = notes.collect();
+        let [
+            AttemptNote::Spent { spent: first },
+            AttemptNote::Opened { .. },
+            AttemptNote::Spent { spent: last },
+        ] = &notes[..]
+        else {
+            panic!("{notes:?}")
+        };
+        assert_eq!((first.ms, last.ms), (10_000, 20_000));
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_bridge::{Engine, EngineError, EntryBody, SubjectEntry, subject};
-use descartes_kernel::fleet::{StoredClaim, TaskClaim};
+use descartes_kernel::fleet::{BootMoment, StoredClaim, TaskClaim};
+use descartes_proc::{BootTime, boot_clock};
+use jiff::Timestamp;
 use tracing::warn;
 
 use crate::tasks::launch::file_name;
@@ -30,10 +32,25 @@ pub(super) fn stored_claim(entry: Option<&SubjectEntry>) -> StoredClaim {
                 claim: TaskClaim::Closed {
                     forced: true,
                     at: None,
+                    moment: None,
                 },
             }
         }
     }
+}
+
+/// What is stored as an offer is taken back.
+pub(super) fn closed_now(forced: bool) -> TaskClaim {
+    TaskClaim::closed(forced, Timestamp::now(), boot_moment())
+}
+
+/// Now, by the clock of this machine that nobody sets; `None` where it cannot be named.
+pub(super) fn boot_moment() -> Option<BootMoment> {
+    let ms = BootTime::now().since_boot().as_millis();
+    Some(BootMoment {
+        clock: boot_clock()?,
+        ms: u64::try_from(ms).ok()?,
+    })
 }
 
 /// Reads what is stored now.

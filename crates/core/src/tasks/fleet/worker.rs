@@ -35,6 +35,8 @@ const ANNOUNCE_EVERY: Duration = Duration::from_secs(5);
 const RESULTS_EVERY: Duration = Duration::from_secs(10);
 /// Clones that nobody used for so long are removed, and results that nobody took.
 const UNUSED: Duration = Duration::from_secs(14 * 24 * 3600);
+/// How often it is looked for them, beside the start.
+const TIDY_EVERY: Duration = Duration::from_secs(3600);
 /// Of clones that nobody used for so long nothing is held open.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 /// After an error of the engine.
@@ -631,7 +633,7 @@ impl WorkerShared {
     fn stay_known(&self) {
         // What an earlier process of this worker left is looked at first.
         self.ctx.results.look_after();
-        let mut looked = Instant::now();
+        let (mut looked, mut tidied) = (Instant::now(), Instant::now());
         while !self.ended.load(Ordering::SeqCst) {
             self.announce();
             self.tell_silence();
@@ -639,6 +641,11 @@ impl WorkerShared {
                 looked = Instant::now();
                 self.ctx.results.look_after();
                 self.ctx.clones.close_idle(IDLE);
+            }
+            if tidied.elapsed() >= TIDY_EVERY {
+                tidied = Instant::now();
+                let needed = self.ctx.results.files();
+                self.ctx.clones.remove_unused(UNUSED, &needed);
             }
             let until = Instant::now() + ANNOUNCE_EVERY;
             while Instant::now() < until && !self.ended.load(Ordering::SeqCst) {
