@@ -94,7 +94,12 @@ impl Printer {
             if let Some((_, answer)) = answers.iter().find(meant) {
                 return Some(*answer);
             }
-            question.clone_from(&names);
+            let known: Vec<&str> = answers.iter().map(|(name, _)| *name).collect();
+            let known = known.join(", ");
+            question = match line.is_empty() {
+                true => format!("type one of these: {known}\n{names}"),
+                false => format!("`{line}` is no answer: type one of these: {known}\n{names}"),
+            };
         }
     }
 
@@ -112,6 +117,10 @@ impl Printer {
         drop(err);
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line).ok()?;
+        if !line.ends_with('\n') {
+            // At the end of input the cursor still stands behind the question.
+            drop(io::stderr().lock().write_all(b"\n"));
+        }
         (read > 0).then(|| line.trim().to_lowercase())
     }
 

@@ -1,7 +1,7 @@
 //! What to start, and why it could not be started.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,6 +50,17 @@ pub enum StartError {
     /// The program is there and cannot be executed, for the reason given.
     #[error("cannot execute {}: {}", .0.display(), .1)]
     NotExecutable(PathBuf, String),
+    /// The program is a script whose first line names an interpreter that is not there.
+    #[error(
+        "cannot execute {}: its first line asks for {interpreter}, which is not there",
+        program.display()
+    )]
+    NoInterpreter {
+        /// The script.
+        program: PathBuf,
+        /// As the script names it.
+        interpreter: String,
+    },
     /// Arguments and environment are longer than the kernel takes.
     #[error("the agent's arguments and environment are too long for the system")]
     TooLong,
@@ -77,6 +88,7 @@ impl StartError {
         match self {
             StartError::NotFound(_)
             | StartError::NotExecutable(..)
+            | StartError::NoInterpreter { .. }
             | StartError::GuardLost
             | StartError::Io(_) => true,
             StartError::TooLong
@@ -93,7 +105,13 @@ impl StartError {
                 "install it, or give its full path; to see what is installed: descartes agents",
             ),
             StartError::NotExecutable(..) => {
-                Some("make it executable (chmod +x), or name its interpreter: `sh agent.sh`")
+                Some("make it executable (chmod +x), or put its interpreter before it: `sh FILE`")
+            }
+            StartError::NoInterpreter { interpreter, .. } if interpreter.ends_with('\r') => {
+                Some("its lines end in CR LF: save it with plain line ends")
+            }
+            StartError::NoInterpreter { .. } => {
+                Some("install that, or change the `#!` line to one that is there")
             }
             StartError::TooLong => Some("pass the prompt on standard input or as a file"),
             StartError::BadCwd(..) => Some("choose an existing directory that can be entered"),
@@ -186,7 +204,7 @@ pub fn find_program(
 ) -> Result<PathBuf, StartError> {
     if has_slash(program) {
         return match executable(&cwd.join(program)) {
-            Some(Ok(())) => Ok(PathBuf::from(program)),
+            Some(Ok(())) => interpreted(&cwd.join(program), PathBuf::from(program)),
             Some(Err(why)) => Err(StartError::NotExecutable(program.into(), why.into())),
             None => Err(StartError::NotFound(program.into())),
         };
@@ -195,7 +213,7 @@ pub fn find_program(
     for folder in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
         let candidate = cwd.join(folder).join(program);
         match executable(&candidate) {
-            Some(Ok(())) => return Ok(candidate),
+            Some(Ok(())) => return interpreted(&candidate.clone(), candidate),
             Some(Err(why)) => {
                 refused.get_or_insert(StartError::NotExecutable(candidate, why.into()));
             }
@@ -212,6 +230,32 @@ fn executable(path: &Path) -> Option<Result<(), &'static str>> {
         return Some(Err("not a file"));
     }
     Some(access(path, AccessFlags::X_OK).map_err(|_| "permission denied"))
+}
+
+/// Longest first line of a script that the kernel reads.
+const FIRST_LINE: u64 = 256;
+
+/// `program`, whose file is at `path`, if its interpreter is there.
+fn interpreted(path: &Path, program: PathBuf) -> Result<PathBuf, StartError> {
+    match interpreter_of(path) {
+        Some(interpreter) if !Path::new(&interpreter).exists() => Err(StartError::NoInterpreter {
+            program,
+            interpreter,
+        }),
+        _ => Ok(program),
+    }
+}
+
+/// The interpreter that a script names by its whole path.
+fn interpreter_of(path: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(FIRST_LINE).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+    let interpreter = str::from_utf8(words.into_iter().find(|word| !word.is_empty())?).ok()?;
+    interpreter.starts_with('/').then(|| interpreter.to_owned())
 }
 
 fn has_slash(program: &OsStr) -> bool {

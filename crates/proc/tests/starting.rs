@@ -63,7 +63,6 @@ fn a_program_that_is_none_is_not_executable_and_the_reason_is_told() {
         for (program, reason) in [
             (plain.as_str(), "permission denied"),
             (&no_line, "neither a binary nor a script with a `#!` line"),
-            (&no_interpreter, "the interpreter it names is missing"),
             (folder, "not a file"),
         ] {
             let error = refused(watched, &launch(&[program]));
@@ -73,6 +72,14 @@ fn a_program_that_is_none_is_not_executable_and_the_reason_is_told() {
                 format!("cannot execute {program}: {reason}")
             );
         }
+        let error = refused(watched, &launch(&[&no_interpreter]));
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot execute {no_interpreter}: its first line asks for /no/such/thing, which is not there"
+            )
+        );
+        assert!(error.hint().is_some_and(|hint| hint.contains("`#!` line")));
         let mut in_path = launch(&["plain"]);
         in_path.env = vec![("PATH".into(), folder.into())];
         let error = refused(watched, &in_path);

@@ -33,6 +33,8 @@ pub struct PreflightError {
 /// An agent that cannot ask, and would be denied its tools.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Denied {
+    /// Which agent.
+    pub agent: String,
     /// What `--permissions` can be for it, the least first.
     pub ways: Vec<Permissions>,
     /// A flag of the agent's own.
@@ -48,7 +50,9 @@ impl Denied {
     fn flags(&self) -> Vec<&'static str> {
         let flag = |way: &Permissions| match way {
             Permissions::Agent => None,
-            Permissions::Edit => Some("--permissions edit (it may change files)"),
+            Permissions::Edit => Some(
+                "--permissions edit (it may change files, and not run commands such as your tests)",
+            ),
             Permissions::All => {
                 Some("--permissions all (it may do anything, in the sandbox where one works here)")
             }
@@ -81,6 +85,7 @@ fn needs_permission(profile: &Profile, why: &str) -> PreflightError {
     let edit = rules.edit.as_ref().map(|_| Permissions::Edit);
     let all = rules.all.as_ref().map(|_| Permissions::All);
     let denied = Denied {
+        agent: profile.name.clone(),
         ways: edit.into_iter().chain(all).collect(),
         own_flag: rules.given.first().cloned(),
     };

@@ -105,10 +105,12 @@ fn open(
     let board = Switchboard::default();
     let signals = board.receive()?;
     let mut told = Vec::new();
-    let (message, denied) = match board.open(order.clone(), settings, &mut told) {
-        Err(CliError::Host(HostError::Denied {
-            message, denied, ..
-        })) if matches!(format, Format::Human(_)) => (message, denied),
+    let denied = match board.open(order.clone(), settings, &mut told) {
+        Err(CliError::Host(HostError::Denied { denied, .. }))
+            if matches!(format, Format::Human(_)) =>
+        {
+            denied
+        }
         opened => {
             let opened = opened?;
             told.iter().for_each(|notice| ctx.printer.note(notice));
@@ -118,7 +120,7 @@ fn open(
     // Ctrl-C at the question ends us as anywhere else.
     let given_back = signals.give_back();
     given_back.map_err(|error| CliError::system("give signals back", error))?;
-    if let Some(permissions) = permissions::ask(&message, &denied, &ctx.printer) {
+    if let Some(permissions) = permissions::ask(&denied, &ctx.printer) {
         order.permit(permissions);
     }
     let board = Switchboard::default();

@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use crate::within::refuse_from_within;
 
 /// Asks; `None` is no, or nobody there to ask.
-pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissions> {
+pub fn ask(denied: &Denied, printer: &Printer) -> Option<Permissions> {
     if refuse_from_within("--permissions").is_err() {
         return None;
     }
@@ -16,11 +16,11 @@ pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissi
     for way in &denied.ways {
         let (answer, means) = match way {
             Permissions::Agent => continue,
-            Permissions::Edit => ("edit", "it may change files"),
-            Permissions::All => (
-                "all",
-                "it may do anything, in the sandbox where one works here",
+            Permissions::Edit => (
+                "edit",
+                "change files; it cannot run commands, such as your tests",
             ),
+            Permissions::All => ("all", "do anything, in the sandbox where one works here"),
         };
         words.push(format!("\n  {answer:<5} {means}"));
         answers.push((answer, Some(*way)));
@@ -30,8 +30,11 @@ pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissi
     }
     words.push(format!("\n  {:<5} do not start", "no"));
     answers.push(("no", None));
+    let keep = answers.first().map_or("all", |(answer, _)| *answer);
     let question = format!(
-        "{message}\nwhat may it do without asking?{}\n",
+        "What may {} do without asking? While a loop runs, nobody is there to answer it.{}\n\
+         to keep the answer: --permissions {keep}, or permissions = \"{keep}\" in the config\n",
+        denied.agent,
         words.concat()
     );
     printer.choose(&question, &answers).flatten()

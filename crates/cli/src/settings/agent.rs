@@ -4,6 +4,7 @@
 use descartes_agents::agent::{Choices, GENERIC, Invocation, Profile, Profiles, build};
 use descartes_kernel::config::{AgentChange, ConfigChange, IterativeLoopConfig};
 use descartes_store::config::Settings;
+use descartes_text::finding::nearest;
 
 use crate::error::CliError;
 
@@ -114,9 +115,13 @@ pub fn changed(
 fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
     profiles.get(name).ok_or_else(|| {
         let names: Vec<&str> = profiles.names().collect();
+        let meant = nearest(name, names.iter().copied());
         CliError::usage(
             format!("unknown backend `{name}`"),
-            format!("known: {}", names.join(", ")),
+            match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known: {}", names.join(", ")),
+            },
         )
         .hinted(format!(
             "any other agent runs with --backend generic, or as [agents.{name}] in the config"

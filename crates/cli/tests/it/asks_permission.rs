@@ -38,7 +38,18 @@ fn on_a_terminal_the_answer_is_taken_and_the_loop_runs() {
         let flags = [&CLAUDE[..], &["--env", "IS_SANDBOX=1", "--sandbox", "off"]].concat();
         let mut pty = on_terminal(&start_command(&world, &claims(), &flags));
         let asked = pty.wait_text(QUESTION);
-        assert!(asked.contains("claude cannot run headless"), "{asked}");
+        assert!(
+            asked.contains("What may claude do without asking?"),
+            "{asked}"
+        );
+        assert!(
+            asked.contains("it cannot run commands, such as your tests"),
+            "{asked}"
+        );
+        assert!(
+            asked.contains("permissions = \"edit\" in the config"),
+            "{asked}"
+        );
         assert!(loops(&world).is_empty(), "nothing was begun yet");
         pty.send(answer);
         assert_eq!(pty.wait(LONG).code(), Some(0), "{}", pty.screen());
@@ -152,4 +163,88 @@ fn tasks_of_a_roadmap_ask_once_for_all() {
     let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
     assert_eq!(raw.matches(QUESTION).count(), 1, "{raw}");
     assert!(raw.contains("task a") && raw.contains("task b"), "{raw}");
+}
+
+#[test]
+fn an_answer_that_is_none_is_explained_and_the_end_of_input_ends_the_line() {
+    let world = World::new();
+    let mut pty = on_terminal(&start_command(&world, &claims(), &CLAUDE));
+    pty.wait_text(QUESTION);
+    pty.send("y\n");
+    pty.wait_text("`y` is no answer: type one of these: edit, all, no");
+    pty.send("\x04");
+    assert_eq!(pty.wait(LONG).code(), Some(65), "{}", pty.screen());
+    let screen = pty.screen();
+    let error = screen.lines().find(|line| line.contains("error:"));
+    assert!(
+        error.is_some_and(|line| line.starts_with("error:")),
+        "{screen}"
+    );
+}
+
+#[test]
+fn nobody_is_asked_about_an_agent_that_is_not_there() {
+    let world = World::new();
+    let words = ["loop", "start", "--command", "claude", "--prompt", "go"];
+    let mut command = world.descartes(words);
+    command.env("PATH", "/usr/bin:/bin");
+    let mut pty = on_terminal(&command);
+    assert_eq!(pty.wait(LONG).code(), Some(1), "{}", pty.screen());
+    assert!(
+        pty.screen().contains("agent not found: claude"),
+        "{}",
+        pty.screen()
+    );
+    assert!(!pty.screen().contains(QUESTION), "{}", pty.screen());
+    // Nor about one task's agent while another's is not there.
+    world.git_init();
+    world.write(
+        "R.md",
+        "# Roadmap: R\n\n## Tasks\n\n- [ ] **a**: First\n- [ ] **b**: Second\n  - cli: codex\n",
+    );
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "plan"]);
+    let agent = world.agent(&claims());
+    let words = [
+        "roadmap",
+        "run",
+        "R.md",
+        "--command",
+        &agent,
+        "--backend",
+        "claude",
+    ];
+    let mut command = world.descartes(words);
+    command.env("PATH", "/usr/bin:/bin");
+    let mut pty = on_terminal(&command);
+    assert_eq!(pty.wait(LONG).code(), Some(1), "{}", pty.screen());
+    assert!(
+        pty.screen().contains("task b: agent not found: codex"),
+        "{}",
+        pty.screen()
+    );
+    assert!(!pty.screen().contains(QUESTION), "{}", pty.screen());
+}
+
+#[test]
+fn what_was_denied_is_told_with_what_allows_it_and_ends_the_loop_at_the_second_time() {
+    let world = World::new();
+    let denied = claude_result("I could not run the tests.").replace(
+        "\"permission_denials\":[]",
+        r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t1","tool_input":{"command":"make test"}}]"#,
+    );
+    let flags = [&CLAUDE[..], &["--permissions", "edit"]].concat();
+    let ended = start(&world, &prints(&denied), &flags);
+    ended.assert_code(7);
+    let said = format!("{}{}", ended.stdout(), ended.stderr());
+    assert!(
+        said.contains("was denied: Bash(make test); allow them with --permissions all"),
+        "{said}"
+    );
+    assert!(said.contains("the agent failed 2 times in a row"), "{said}");
+    assert!(
+        said.contains("descartes loop resume --permissions all"),
+        "{said}"
+    );
+    assert_eq!(state(&world)["iteration"], 2);
 }

@@ -200,7 +200,7 @@ fn a_second_cli_takes_over_where_the_first_fails() {
 
     let missing = project("  - cli: first, nobody-has-this\n");
     let refused = run(&missing, "true", &[]);
-    refused.assert_code(65);
+    refused.assert_code(1);
     assert!(refused.stderr().contains("task a:"), "{}", refused.stderr());
     assert!(!missing.project().join(".descartes").exists());
 }

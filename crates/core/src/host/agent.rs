@@ -1,12 +1,13 @@
 //! The agents of a loop, resolved: what is started, how it is read, what it costs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
 use descartes_agents::agent::{
-    self, Choices, ConfinedBy, Delivery, Invocation, Profile, Reports, SettingsFile, StreamKind,
+    self, Choices, ConfinedBy, Delivery, Invocation, Profile, Profiles, Reports, SettingsFile,
+    StreamKind,
 };
 use descartes_agents::promise::{PromiseMatch, PromiseSpec};
 use descartes_agents::reader::{RunReader, RunReport, Source, Spending};
@@ -15,9 +16,10 @@ use descartes_kernel::event::{Cost, EndedBy};
 use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::RunInfo;
 use descartes_kernel::step::LastSeen;
-use descartes_proc::find_program;
+use descartes_proc::{StartError, find_program};
 use descartes_store::layout::RunDir;
 use descartes_store::logs::{GapMarks, last_output, read_log};
+use descartes_text::finding;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -54,13 +56,25 @@ pub(crate) fn resolve_all(
     config: &IterativeLoopConfig,
     settings: &HostSettings,
 ) -> Result<Vec<ResolvedAgent>, HostError> {
+    let agents = find_all(config, settings)?;
+    for agent in &agents {
+        check_rights(agent, config, settings)?;
+        check_budget(agent, config, settings)?;
+    }
+    Ok(agents)
+}
+
+/// The same, as far as their programs are there. Nobody is asked what an agent may do that is not installed.
+pub(crate) fn find_all(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<Vec<ResolvedAgent>, HostError> {
     let mut agents = vec![resolve_first(config, settings)?];
     for fallback in &config.fallback {
         agents.push(resolve_fallback(fallback, config, settings)?);
     }
     for agent in &agents {
         check_installed(agent, config, settings)?;
-        check_budget(agent, config, settings)?;
     }
     Ok(agents)
 }
@@ -134,7 +148,7 @@ fn resolve_first(
         output_format: config.backend.wanted_format(),
         ..choices(config)
     };
-    resolve(profile, &words, &choices, config, settings)
+    Ok(resolve(profile, &words, &choices, config))
 }
 
 fn resolve_fallback(
@@ -147,7 +161,7 @@ fn resolve_fallback(
         .get(text)
         .filter(|p| !p.command.is_empty())
     {
-        return resolve(profile, &[], &choices(config), config, settings);
+        return Ok(resolve(profile, &[], &choices(config), config));
     }
     let words = shell_words::split(text).map_err(|error| {
         HostError::usage(
@@ -156,13 +170,12 @@ fn resolve_fallback(
         )
     })?;
     let name = settings.profiles.guess(&words).to_owned();
-    resolve(
+    Ok(resolve(
         profile(settings, &name)?,
         &words,
         &choices(config),
         config,
-        settings,
-    )
+    ))
 }
 
 fn profile<'a>(settings: &'a HostSettings, name: &str) -> Result<&'a Profile, HostError> {
@@ -183,9 +196,25 @@ fn resolve(
     words: &[String],
     choices: &Choices,
     config: &IterativeLoopConfig,
+) -> ResolvedAgent {
+    ResolvedAgent {
+        invocation: agent::build(profile, words, choices),
+        profile: profile.clone(),
+        model: config.model.clone(),
+        judge: Judge::Detector,
+    }
+}
+
+/// Whether it would be let do its work.
+fn check_rights(
+    agent: &ResolvedAgent,
+    config: &IterativeLoopConfig,
     settings: &HostSettings,
-) -> Result<ResolvedAgent, HostError> {
-    let invocation = agent::build(profile, words, choices);
+) -> Result<(), HostError> {
+    if agent.judge == Judge::Own {
+        return Ok(());
+    }
+    let (profile, invocation) = (&agent.profile, &agent.invocation);
     let set = |key: &str| -> bool {
         let own = config
             .backend
@@ -201,19 +230,13 @@ fn resolve(
         has_env: &set,
         settings_grant: any_settings_file(profile, config, settings, SettingsFile::grants),
     };
-    agent::preflight(profile, &invocation, host).map_err(|refusal| match refusal.denied {
+    agent::preflight(profile, invocation, host).map_err(|refusal| match refusal.denied {
         Some(denied) => HostError::Denied {
             message: refusal.message,
             hint: refusal.hint,
             denied,
         },
         None => HostError::refused(refusal.message, refusal.hint),
-    })?;
-    Ok(ResolvedAgent {
-        invocation,
-        profile: profile.clone(),
-        model: config.model.clone(),
-        judge: Judge::Detector,
     })
 }
 
@@ -257,8 +280,80 @@ fn check_installed(
         .find(|(key, _)| key == "PATH")
         .map(|(_, v)| v.as_os_str());
     let program = agent.invocation.argv.first().map_or("", String::as_str);
-    find_program(OsStr::new(program), path, &work)?;
-    Ok(())
+    find_agent(program, path, &work, &settings.profiles)
+}
+
+/// Whether the program of an agent is there, and if not, which one was probably meant.
+fn find_agent(
+    program: &str,
+    path: Option<&OsStr>,
+    dir: &Path,
+    profiles: &Profiles,
+) -> Result<(), HostError> {
+    match find_program(OsStr::new(program), path, dir) {
+        Ok(_) => Ok(()),
+        Err(error @ StartError::NotFound(_)) => match meant_agent(program, profiles) {
+            Some(meant) => Err(HostError::UnknownAgent { error, meant }),
+            None => Err(error.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The agent that was probably meant by the name of a program that is not there.
+fn meant_agent(program: &str, profiles: &Profiles) -> Option<String> {
+    if profiles.get(program).is_some() || program.contains('/') {
+        return None;
+    }
+    let agents = profiles
+        .iter()
+        .filter(|profile| !profile.command.is_empty());
+    let meant = finding::nearest(program, agents.map(|profile| profile.name.as_str()));
+    meant.map(str::to_owned)
+}
+
+/// The words of an agent that a file names: a profile's, or its own.
+pub(crate) fn agent_words(asked: &str, profiles: &Profiles) -> Result<Vec<String>, HostError> {
+    let text = match profiles.get(asked) {
+        Some(profile) if !profile.command.is_empty() => profile.command.as_str(),
+        _ => asked,
+    };
+    shell_words::split(text).map_err(|error| {
+        HostError::refused(
+            format!("the agent `{asked}`: {error}"),
+            "quote it as you would in a shell",
+        )
+    })
+}
+
+/// Why an agent that a file names cannot be started here.
+#[derive(Debug)]
+pub struct AgentTrouble {
+    /// As a start would say it.
+    pub error: HostError,
+    /// It is one that is known, and only not installed.
+    pub is_known: bool,
+}
+
+/// Looks for the program of an agent that a file in `dir` names.
+pub fn look_for_agent(
+    asked: &str,
+    profiles: &Profiles,
+    environment: &[(OsString, OsString)],
+    dir: &Path,
+) -> Option<AgentTrouble> {
+    let words = match agent_words(asked, profiles) {
+        Ok(words) => words,
+        Err(error) => {
+            let is_known = false;
+            return Some(AgentTrouble { error, is_known });
+        }
+    };
+    let path = environment.iter().find(|(key, _)| key == "PATH");
+    let path = path.map(|(_, value)| value.as_os_str());
+    let error = find_agent(words.first()?, path, dir, profiles).err()?;
+    let is_known = profiles.guess(&words) != agent::GENERIC;
+    Some(AgentTrouble { error, is_known })
 }
 
 /// A cost budget that can never be reached is worse than none.

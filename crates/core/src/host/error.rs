@@ -55,6 +55,22 @@ pub enum HostError {
     /// The agent cannot be started.
     #[error(transparent)]
     Agent(#[from] StartError),
+    /// There is no such program, but an agent with nearly this name.
+    #[error("{error}")]
+    UnknownAgent {
+        /// That it is not there.
+        error: StartError,
+        /// The agent.
+        meant: String,
+    },
+    /// The agent that a task asks for.
+    #[error("task {task}: {error}")]
+    OfTask {
+        /// Which.
+        task: String,
+        /// What is wrong with it, as of any loop's.
+        error: Box<HostError>,
+    },
     /// A prompt or spec file cannot be read.
     #[error("{0}")]
     Prompt(String),
@@ -136,6 +152,10 @@ impl HostError {
             | Self::Lost { hint, .. }
             | Self::Denied { hint, .. } => Some(hint.clone()),
             Self::Agent(error) => error.hint().map(str::to_owned),
+            Self::UnknownAgent { meant, .. } => Some(format!(
+                "did you mean `{meant}`? To see what is installed: descartes agents"
+            )),
+            Self::OfTask { error, .. } => error.hint(),
             Self::Journal(error) => error.hint().map(str::to_owned),
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Lock(LockError::Held(held)) => Some(ways_with(held)),
@@ -160,6 +180,7 @@ impl HostError {
         match self {
             _ if self.refusal().is_some() => exit::REFUSED,
             Self::Usage { .. } => exit::USAGE,
+            Self::OfTask { error, .. } => error.exit_code(),
             Self::Refused { .. }
             | Self::Denied { .. }
             | Self::StateFile(_)

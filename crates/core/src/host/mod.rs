@@ -74,7 +74,8 @@ pub use sandbox_level::foreseen_level;
 pub use settings::{CONFINED_VARIABLE, ConnectEngine, HostSettings};
 pub use task_loop::Retry;
 
-pub(crate) use agent::resolve_all;
+pub use agent::{AgentTrouble, look_for_agent};
+pub(crate) use agent::{agent_words, find_all, resolve_all};
 pub(crate) use open::create_within;
 pub(crate) use opening::git_of;
 pub(crate) use resume::{AttemptTree, Purpose, resume_for};

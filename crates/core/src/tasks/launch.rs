@@ -27,7 +27,7 @@ use super::runner::{Busy, Live, Merging, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::HostMessage;
-use crate::host::{AttemptTree, HostError, HostSettings, ask_profiles};
+use crate::host::{AttemptTree, HostError, HostSettings, agent_words, ask_profiles};
 
 /// Lines of an agent's last words that those who depend on its work are told.
 const TOLD_LINES: usize = 5;
@@ -307,16 +307,7 @@ pub(super) fn take_agent(
         config.fallback.clone_from(&brief.fallback);
     }
     let profiles = &settings.profiles;
-    let text = match profiles.get(agent) {
-        Some(profile) if !profile.command.is_empty() => profile.command.clone(),
-        _ => agent.clone(),
-    };
-    let words = shell_words::split(&text).map_err(|error| {
-        HostError::refused(
-            format!("the agent `{agent}`: {error}"),
-            "quote it as you would in a shell",
-        )
-    })?;
+    let words = agent_words(agent, profiles)?;
     let Some((program, args)) = words.split_first() else {
         return Ok(());
     };
@@ -373,7 +364,9 @@ fn prompt(
 
 /// Tasks that these build on, and whose work is not in words yet.
 pub(super) fn not_looked_up(runner: &Runner<'_>, attempts: &[Attempt]) -> Vec<String> {
-    let briefs = attempts.iter().filter_map(|one| brief_of(runner, &one.task));
+    let briefs = attempts
+        .iter()
+        .filter_map(|one| brief_of(runner, &one.task));
     let mut unknown = BTreeSet::new();
     for mut brief in briefs {
         brief.text.name_blocks();

@@ -49,7 +49,7 @@ mod task_file;
 mod trees;
 mod watch;
 
-pub use crate::host::Retry;
+pub use crate::host::{AgentTrouble, Retry, look_for_agent};
 pub use found::{FoundGates, ScudGates, found_gates, project_gates, scud_gates};
 pub use memory::MemorySource;
 pub use prepare::open_source;

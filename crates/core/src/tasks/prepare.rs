@@ -30,7 +30,7 @@ use super::trees::{Sharing, Trees};
 use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
 use crate::host::confined_programs::with_confined_programs;
-use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
+use crate::host::{HostError, HostSettings, Retry, find_all, git_of, resolve_all};
 use crate::worktree::deadline::Deadline;
 
 /// A task loop that may begin.
@@ -234,22 +234,23 @@ pub(crate) fn check_agents(
     settings: &HostSettings,
     dir: &Path,
 ) -> Result<(), HostError> {
-    for brief in briefs {
-        let mut config = config.clone();
-        take_agent(settings, brief, &mut config)?;
-        config.max_cost_usd = brief.max_cost.or(config.max_cost_usd);
-        config.model = brief.model.clone().or(config.model);
-        config.working_directory = Some(dir.to_owned());
-        let plain = brief.agent.is_none() && brief.max_cost.is_none() && brief.model.is_none();
-        match resolve_all(&config, settings) {
-            Ok(_) => {}
-            // The agent of the whole loop, as of any loop.
-            Err(error) if plain => return Err(error),
-            Err(error) => {
-                let hint = error.hint().unwrap_or_default();
-                let message = format!("task {}: {error}", brief.text.id);
-                return Err(HostError::refused(message, hint));
-            }
+    // Programs first: nobody is asked what one agent may do while another is not there.
+    for check in [find_all, resolve_all] {
+        for brief in briefs {
+            let mut config = config.clone();
+            take_agent(settings, brief, &mut config)?;
+            config.max_cost_usd = brief.max_cost.or(config.max_cost_usd);
+            config.model = brief.model.clone().or(config.model);
+            config.working_directory = Some(dir.to_owned());
+            let plain = brief.agent.is_none() && brief.max_cost.is_none() && brief.model.is_none();
+            check(&config, settings).map_err(|error| match plain {
+                // The agent of the whole loop, as of any loop.
+                true => error,
+                false => HostError::OfTask {
+                    task: brief.text.id.clone(),
+                    error: Box::new(error),
+                },
+            })?;
         }
     }
     Ok(())

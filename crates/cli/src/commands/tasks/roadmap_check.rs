@@ -8,12 +8,13 @@ use descartes_core::host::{HostError, missing_programs, program_of};
 use descartes_core::tasks::lists::{
     QuestionLine, SpecDocument, documents, find, open_checklists, read_list, read_tracker,
 };
+use descartes_core::tasks::{AgentTrouble, look_for_agent};
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::{TaskGraph, TaskStatus, render};
 use descartes_plans::lists::{ListOptions, TaskBlock, TaskList};
 use descartes_plans::roadmap::{self, Roadmap};
 use descartes_plans::spec::estimate_tokens;
-use descartes_text::finding::{Finding, Place, Severity};
+use descartes_text::finding::{self, Finding, Place, Severity};
 use descartes_text::path_text::encode;
 use descartes_text::units::plural;
 use serde::{Serialize, Serializer};
@@ -22,7 +23,8 @@ use serde_json::{Value, json};
 use super::task_list::task_file;
 use crate::args::tasks::RoadmapFileArgs;
 use crate::error::CliError;
-use crate::settings::command_context::CommandContext;
+use crate::settings::agent::profiles;
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::prompt::read_text;
 use crate::style::Tone;
 
@@ -89,7 +91,11 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
         }
         _ => {
             let text = read_text("the roadmap", &path)?;
-            Checked::of_roadmap(&roadmap::parse(&text))
+            let read = roadmap::parse(&text);
+            let mut checked = Checked::of_roadmap(&read);
+            checked.findings.extend(agents(&read, ctx)?);
+            finding::sort(&mut checked.findings);
+            checked
         }
     };
     let programs = checked.missing_programs(ctx);
@@ -103,6 +109,43 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
         false => checked.print(&shown, ctx),
     }
     Ok(i32::from(bad))
+}
+
+/// Agents of open tasks that are not there. One that is known may be installed where the roadmap is run: a note.
+fn agents(read: &Roadmap, ctx: &CommandContext) -> Result<Vec<Finding>, CliError> {
+    let mut findings = Vec::new();
+    // Profiles tell what is known; nothing is started.
+    let written = ctx.with(ProjectConfig::AsWritten);
+    let profiles = profiles(&written.layers(&ctx.here)?.settings)?;
+    let mut told = BTreeSet::new();
+    for task in &read.tasks {
+        if task.mark.status() == TaskStatus::Done {
+            continue;
+        }
+        let asked = match &task.keys.agent {
+            Some(agent) => std::slice::from_ref(agent),
+            None => task.keys.cli.as_slice(),
+        };
+        for agent in asked {
+            let variables = ctx.environment.variables();
+            let trouble = look_for_agent(agent, &profiles, variables, &ctx.here);
+            let Some(AgentTrouble { error, is_known }) = trouble else {
+                continue;
+            };
+            let place = Place::line(task.place.line);
+            let message = format!("task {}: {error}", task.id);
+            match is_known {
+                // Said once.
+                true if told.insert(agent) => findings.push(Finding::note(place, message)),
+                true => {}
+                false => {
+                    let finding = Finding::error(place, message);
+                    findings.push(finding.hint(error.hint().unwrap_or_default()));
+                }
+            }
+        }
+    }
+    Ok(findings)
 }
 
 /// Why something that is there is no list.
