@@ -110,7 +110,7 @@ impl LoopHandle {
 
     /// The task that it works on, where it is the loop of one.
     pub fn task(&self) -> Option<&str> {
-        self.meta.extra.get("task")?.as_str()
+        self.meta.task()
     }
 
     /// The worker on another machine that runs it, or ran it last.
@@ -355,7 +355,9 @@ impl LoopHandle {
                 ended: file.completed.then(|| file.exit_reason.clone()),
             },
         };
-        Ok(begin(&first)?)
+        let mut state = begin(&first)?;
+        state.last_iteration_at = file.last_iteration_at;
+        Ok(state)
     }
 
     /// The journal, for what only it can tell.

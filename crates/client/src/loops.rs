@@ -30,9 +30,9 @@ pub enum Scope {
 /// Which loop is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// By its id, the beginning of its id, its name, or the path of its state file.
+    /// By its id, the beginning of its id, its name, its task, or the path of its state file.
     Named(String),
-    /// By its id, the beginning of its id, or its name, and never by a path: for whoever may not open files.
+    /// By its id, the beginning of its id, its name, or its task, and never by a path: for whoever may not open files.
     Listed(String),
     /// By its state file.
     StateFile(PathBuf),
@@ -91,7 +91,8 @@ impl Loops {
             Query::Named(name) => self.by_name(name),
             Query::Listed(name) => {
                 let found = self.in_catalog(name)?;
-                match found.id().starts_with(name) || found.name() == name {
+                let is_named = found.name() == name || found.task() == Some(name);
+                match found.id().starts_with(name) || is_named {
                     true => Ok(found),
                     // The catalog knows state files, too.
                     false => Err(FindError::None(name.clone()).into()),

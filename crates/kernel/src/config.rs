@@ -446,6 +446,15 @@ impl IterativeLoopConfig {
     }
 }
 
+impl IterativeLoopConfig {
+    /// Who works, as a person would type it: the agents of the tasks, where those have their own.
+    pub fn agent_line(&self) -> String {
+        let agents = self.tasks.as_ref().map(|tasks| tasks.agents.join(", "));
+        let agents = agents.filter(|agents| !agents.is_empty());
+        agents.unwrap_or_else(|| self.command_line())
+    }
+}
+
 /// Words as a person would type them.
 pub fn shell_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     shell_words::join(words)

@@ -123,6 +123,18 @@ pub fn edited(
     if !edit.held_back.is_empty() {
         config = put_back(&state.config, config, &edit.held_back);
     }
+    if edit
+        .applied
+        .iter()
+        .any(|change| change.field == ENVIRONMENT)
+    {
+        // Values stand in no journal; the names are what it can tell of them.
+        let backend = &mut config.backend;
+        let given = backend.environment.keys().cloned();
+        let known = given.chain(backend.environment_names.drain(..));
+        let names: BTreeSet<String> = known.collect();
+        backend.environment_names = names.into_iter().collect();
+    }
     // Numbers are never used again, whatever a file says.
     let iterations = file.iteration.max(state.iterations);
     if iterations != state.iterations {
@@ -177,7 +189,10 @@ pub fn changes(old: &IterativeLoopConfig, new: &IterativeLoopConfig) -> Vec<(Fie
     for name in names {
         let from = before.get(name).unwrap_or(&Value::Null);
         let to = after.get(name).unwrap_or(&Value::Null);
-        if from != to {
+        // Told with the variables themselves.
+        let is_told = name == ENVIRONMENT_NAMES
+            && old.backend.environment_hash != new.backend.environment_hash;
+        if from != to && !is_told {
             let change = FieldChange {
                 field: name.clone(),
                 from: shown(from),
@@ -208,6 +223,7 @@ pub fn changes(old: &IterativeLoopConfig, new: &IterativeLoopConfig) -> Vec<(Fie
 }
 
 const ENVIRONMENT: &str = "backend.environment";
+const ENVIRONMENT_NAMES: &str = "backend.environment_names";
 const ENVIRONMENT_HASH: &str = "backend.environment_hash";
 /// Fields that are told one by one.
 const GROUPS: [&str; 3] = ["backend", "git", "tasks"];
@@ -292,6 +308,11 @@ const LIMITS: [&str; 11] = [
     "max_spec_tokens",
     "stall_after",
 ];
+
+/// Whether it is a field of which less is tighter.
+pub(crate) fn is_limit(field: &str) -> bool {
+    LIMITS.contains(&field)
+}
 
 fn weight(field: &str, from: &Value, to: &Value) -> Weight {
     let harmless = match field {

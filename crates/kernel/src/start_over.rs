@@ -34,7 +34,9 @@ pub fn start_over(old: &IterativeLoopState, new: &IterativeLoopConfig) -> StartO
             resume_flags: String::new(),
         };
     }
-    let settled = reason.is_success() || *reason == IterativeExitReason::UserCancelled;
+    let settled = reason.is_success()
+        || *reason == IterativeExitReason::UserCancelled
+        || never_got_going(old);
     if settled || !same_work(&old.config, new) {
         return StartOver::KeepBeside;
     }
@@ -42,6 +44,20 @@ pub fn start_over(old: &IterativeLoopState, new: &IterativeLoopConfig) -> StartO
         how: format!("has already ended this work: {}", reason.sentence()),
         resume_flags: reason.resume_flags(old.config.max_iterations),
     }
+}
+
+/// Whether every run of a loop failed as soon as it was started: nothing was used that a start could get anew.
+fn never_got_going(old: &IterativeLoopState) -> bool {
+    let failed = matches!(
+        old.exit_reason,
+        IterativeExitReason::AgentFailed { .. } | IterativeExitReason::Error { .. }
+    );
+    let rows = &old.iteration_summaries;
+    failed
+        && rows.len() as u64 == u64::from(old.iteration)
+        && rows
+            .iter()
+            .all(|row| row.failed_at_start() && !row.shows_work())
 }
 
 /// Whether two loops are asked for the same: by their tasks, else their prompt, else, where neither
@@ -101,7 +117,9 @@ fn same_tasks(old: &TaskFile, new: &TaskFile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{EndedBy, Verdict};
     use crate::outcome::Budget;
+    use crate::state::IterationSummary;
 
     fn prompt(text: &str) -> IterativeLoopConfig {
         IterativeLoopConfig {
@@ -222,6 +240,54 @@ mod tests {
             assert_eq!(start_over(&old, &prompt("a")), refused);
             assert_eq!(start_over(&old, &prompt("b")), StartOver::KeepBeside);
         }
+    }
+
+    #[test]
+    fn a_loop_whose_agent_never_got_going_makes_room() {
+        let row = |seconds: i64, tokens| IterationSummary {
+            started_at: Some(jiff::Timestamp::UNIX_EPOCH),
+            completed_at: jiff::Timestamp::from_second(seconds).ok(),
+            exit_code: Some(2),
+            ended_by: Some(EndedBy::Exit),
+            verdict: Some(Verdict::Failed("exit code 2".into())),
+            tokens,
+            ..IterationSummary::default()
+        };
+        let worked = IterationSummary {
+            verdict: Some(Verdict::Worked),
+            ..row(1, None)
+        };
+        let failed = || IterativeExitReason::AgentFailed {
+            failures: 2,
+            last: "exit code 2".into(),
+        };
+        let at_limit = || IterativeExitReason::MaxIterationsReached;
+        for (reason, rows, makes_room) in [
+            (failed(), vec![row(1, None), row(2, None)], true),
+            (failed(), vec![row(1, None), row(9, None)], false),
+            (failed(), vec![row(1, None), row(2, Some(7))], false),
+            (failed(), vec![worked, row(2, None)], false),
+            // Not all of them are known.
+            (failed(), vec![row(1, None)], false),
+            (at_limit(), vec![row(1, None), row(2, None)], false),
+        ] {
+            let old = IterativeLoopState {
+                iteration: 2,
+                iteration_summaries: rows,
+                ..ended(prompt("a"), reason.clone())
+            };
+            let is_room = start_over(&old, &prompt("a")) == StartOver::KeepBeside;
+            assert_eq!(is_room, makes_room, "{reason:?}");
+        }
+        // Where no agent could be started, none has an iteration.
+        let error = IterativeExitReason::Error {
+            message: "m".into(),
+        };
+        let old = IterativeLoopState {
+            iteration: 0,
+            ..ended(prompt("a"), error)
+        };
+        assert_eq!(start_over(&old, &prompt("a")), StartOver::KeepBeside);
     }
 
     #[test]

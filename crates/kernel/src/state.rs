@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Environment, IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
+use crate::edits::is_limit;
 use crate::event::facts::{
     GateFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
@@ -153,6 +154,16 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether both set the same limits in the same way, and nothing else.
+    fn is_same_limit(&self, other: &Self) -> bool {
+        let same = |(one, two): (&FieldChange, &FieldChange)| one.field == two.field;
+        let pairs = || self.fields.iter().zip(&other.fields);
+        self.by == other.by
+            && self.fields.len() == other.fields.len()
+            && pairs().all(same)
+            && self.fields.iter().all(|change| is_limit(&change.field))
+    }
+
     /// For a person, without the time: `verify: ["a"] -> ["b"], by set: descartes (pid 7) …`.
     pub fn describe(&self) -> String {
         let fields: Vec<String> = self.fields.iter().map(FieldChange::describe).collect();
@@ -231,6 +242,9 @@ pub struct LoopState {
     /// What the host itself is at, where that takes time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,
+    /// When an iteration ended last, as a file says that no journal belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_iteration_at: Option<Timestamp>,
     /// Sequence number of the last event folded in.
     pub seq: u64,
     /// Sequence number of the last checkpoint; 0 before the first.
@@ -268,6 +282,9 @@ pub struct AgentHealth {
     pub failures: u32,
     /// The last of them.
     pub last_failure: Option<String>,
+    /// Of these, the last in a row for which tools were denied.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub denied_in_row: u32,
     /// A failure that no waiting mends (a wrong login).
     pub fatal: Option<String>,
     /// Runs in a row that met a limit without a stated end.
@@ -424,6 +441,30 @@ impl LoopState {
             Some(why) => format!("{sandbox}; {why}"),
             None => sandbox,
         }
+    }
+
+    /// What was changed, as people are told of it: limits that were set again and again are told once.
+    pub fn told_changes(&self) -> Vec<Change> {
+        let mut told: Vec<(Change, u32)> = Vec::new();
+        for change in &self.changes {
+            let known = told
+                .iter_mut()
+                .find(|(known, _)| known.is_same_limit(change));
+            let Some((known, times)) = known else {
+                told.push((change.clone(), 1));
+                continue;
+            };
+            *times += 1;
+            known.at = change.at;
+            known.from.clone_from(&change.from);
+            for (field, newer) in known.fields.iter_mut().zip(&change.fields) {
+                field.to.clone_from(&newer.to);
+            }
+        }
+        for (change, times) in told.iter_mut().filter(|(_, times)| *times > 1) {
+            change.by.push_str(&format!(" ({times} times), the last"));
+        }
+        told.into_iter().map(|(change, _)| change).collect()
     }
 
     /// Whether others marked tasks of it while it ran.

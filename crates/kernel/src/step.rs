@@ -20,7 +20,8 @@ use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
 use descartes_plans::graph::Proof;
 
-pub(crate) use judge::NOTHING_DONE;
+pub use judge::way_past_denial;
+pub(crate) use judge::{NOTHING_DONE, cut_off_words};
 pub use left_work::{LeftChanges, LeftTrees, LeftWork, left_trees};
 pub use react::{
     EndRun, before_start, budget_unkept_by_task, command_stopped, end_run, finish, give_up, leave,
@@ -275,7 +276,7 @@ fn ending(state: &LoopState, agents: Agents) -> Option<IterativeExitReason> {
             last: words.clone(),
         });
     }
-    if state.agents.failures >= state.config.max_failures {
+    if state.agents.failures >= state.config.max_failures || is_denied_for_good(state) {
         let last = state
             .agents
             .last_failure
@@ -294,6 +295,14 @@ fn ending(state: &LoopState, agents: Agents) -> Option<IterativeExitReason> {
         });
     }
     None
+}
+
+/// So many iterations in a row whose tools were denied end the loop: the next one would be denied them too.
+pub(crate) const DENIED_IN_ROW: u32 = 2;
+
+/// In the loop of a task its task loop decides, over all tasks.
+fn is_denied_for_good(state: &LoopState) -> bool {
+    state.config.proof.is_none() && state.agents.denied_in_row >= DENIED_IN_ROW
 }
 
 fn stall_after(state: &LoopState, agents: Agents) -> u32 {

@@ -163,6 +163,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         changes: Vec::new(),
         tasks: None,
         busy: None,
+        last_iteration_at: None,
         seq: record.seq,
         checkpoint: 0,
     })
@@ -563,6 +564,7 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     drop_replaced_gates(state);
     // A person looked at it: streaks begin anew, budgets and counts never do.
     state.agents.failures = 0;
+    state.agents.denied_in_row = 0;
     state.agents.agent_failures.clear();
     state.agents.resting.clear();
     state.agents.fatal = None;

@@ -11,6 +11,7 @@ use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan_attempt, 
 use descartes_kernel::tasks::{attempt_end, is_unheard_proof};
 use descartes_kernel::transition::{apply, begin};
 use descartes_plans::graph::Proof;
+use descartes_text::units::Secs;
 use jiff::Timestamp;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -174,6 +175,7 @@ fn outcome(case: Case) -> &'static str {
         AttemptEnd::Red { .. } => "red",
         AttemptEnd::Failed { .. } => "failed",
         AttemptEnd::NoPromise => "no promise",
+        AttemptEnd::CutOff { .. } => "cut off",
         AttemptEnd::NothingDone => "nothing",
         _ => "else",
     }
@@ -361,4 +363,44 @@ fn the_result_of_an_offer_is_known_from_its_record_to_the_next_offer() {
         let tasks = sim.0.tasks.as_ref().unwrap();
         assert_eq!(tasks.has_result("1"), is_known, "{:?}", tasks.offers);
     }
+}
+
+#[test]
+fn an_attempt_that_ran_out_of_time_says_so_and_how_much_it_had() {
+    let timed_out = |ended_by| RunFacts {
+        ended_by,
+        ..facts(0, false)
+    };
+    for proof in [Proof::Promise, Proof::Work, Proof::Exit] {
+        for (changes, gate) in [
+            (true, Gate::None),
+            (false, Gate::None),
+            (true, Gate::Green),
+            (true, Gate::Red),
+        ] {
+            let mut sim = Sim::new(proof, gate);
+            sim.0.config.iteration_timeout_secs = Some(Secs::new(90));
+            sim.attempt(1, &timed_out(EndedBy::Timeout), changes, gate);
+            let AttemptEnd::CutOff {
+                message,
+                tail,
+                timeout,
+            } = attempt_end(&sim.0, 1)
+            else {
+                panic!("{proof:?}: {:?}", attempt_end(&sim.0, 1));
+            };
+            assert_eq!(message, "it reached its timeout of 1m30s");
+            assert_eq!(timeout, Some(Secs::new(90)));
+            // Gates of a loop that waits for a promise run where that was claimed.
+            let is_red = gate == Gate::Red && proof != Proof::Promise;
+            assert_eq!(tail.contains("assert failed"), is_red, "{proof:?}: {tail}");
+        }
+    }
+    let mut sim = Sim::new(Proof::Promise, Gate::None);
+    sim.attempt(1, &timed_out(EndedBy::Idle), true, Gate::None);
+    let end = attempt_end(&sim.0, 1);
+    assert!(
+        matches!(end, AttemptEnd::CutOff { timeout: None, .. }),
+        "{end:?}"
+    );
 }

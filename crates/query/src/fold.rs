@@ -465,6 +465,10 @@ fn evidence(end: &AttemptEnd) -> Option<String> {
         AttemptEnd::Red { tail }
         | AttemptEnd::OutOfScope { tail }
         | AttemptEnd::Uncarried { tail } => Some(tail.clone()),
+        AttemptEnd::CutOff { message, tail, .. } => Some(match tail.is_empty() {
+            true => message.clone(),
+            false => format!("{message}\n{tail}"),
+        }),
         AttemptEnd::Failed { message }
         | AttemptEnd::AtLimit { message }
         | AttemptEnd::NotTakenIn { message }

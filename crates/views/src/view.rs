@@ -20,11 +20,11 @@ pub use self::head::{Head, short_progress};
 pub use self::history::{Column, GateRow, History, HistoryRow};
 pub use self::lanes::TaskLanes;
 pub use self::standing::{Lost, lost, people_state};
-pub use self::status_block::{status_block, unjudged, untouched};
+pub use self::status_block::{promise_missing, status_block, tools_denied, unjudged, untouched};
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::tasks::{
     CommitRow, TaskRow, WaveRow, active_tasks, blocked_tasks, commits, marked_tasks, queue_lengths,
-    task_rows, task_tone, unlanded, unproven_tasks, waves,
+    task_rows, task_tone, tasks_at_work, unlanded, unproven_tasks, waves,
 };
 use crate::tone::Tone;
 use descartes_kernel::event::Cost;

@@ -23,6 +23,17 @@ pub fn seconds(duration: Duration) -> String {
     show_duration(Duration::from_secs(duration.as_secs()))
 }
 
+/// What is left from one instant to a later one, in seconds: the last one is counted down as well.
+pub fn left(now: Timestamp, until: Timestamp) -> String {
+    let left = between(now, until);
+    show_duration(Duration::from_secs(
+        left.as_millis()
+            .div_ceil(1000)
+            .try_into()
+            .unwrap_or(u64::MAX),
+    ))
+}
+
 /// From one instant to a later one; zero where the clock went back.
 pub fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
@@ -88,7 +99,7 @@ pub fn used(facts: &RunFacts) -> Vec<String> {
 
 /// An agent's command line, its program by name alone.
 pub fn command(config: &IterativeLoopConfig) -> String {
-    let line = config.command_line();
+    let line = config.agent_line();
     let name = config.command.rsplit('/').next().unwrap_or_default();
     match line.strip_prefix(config.command.as_str()) {
         Some(rest) if !name.is_empty() => one_line(&format!("{name}{rest}")),

@@ -7,6 +7,7 @@ use descartes_kernel::event::{
 };
 use descartes_kernel::progress::FILES_CHANGED;
 use descartes_kernel::state::LoopState;
+use descartes_kernel::step::way_past_denial;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
 use descartes_views::view::{Life, lost, unlanded};
 use jiff::tz::TimeZone;
@@ -22,7 +23,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         Event::RunStarted {
             iteration, agent, ..
         } => heading(state, *iteration, *agent),
-        Event::AgentEnded { facts, .. } => return agent_ended(facts),
+        Event::AgentEnded { facts, .. } => return agent_ended(facts, &state.config),
         Event::GateFinished { facts, .. } => return gate(facts, &state.config),
         Event::IterationFinished { .. } => finished(&record.event, &state.config),
         Event::IterationInterrupted { iteration, .. } => warn(format!(
@@ -33,7 +34,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
             warn(format!("not counted, the provider said: {words}"))
         }
         Event::WaitStarted { until, reason } => {
-            let left = words::seconds(words::between(record.at, *until));
+            let left = words::left(record.at, *until);
             let at = words::clock(*until, record.at, zone);
             let why = one_line(&reason.describe());
             warn(format!("waiting {left}, until {at}: {why}"))
@@ -115,7 +116,7 @@ fn heading(state: &LoopState, iteration: u32, agent: u32) -> StatusMessage {
     StatusMessage::heading(text)
 }
 
-fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
+fn agent_ended(facts: &RunFacts, config: &IterativeLoopConfig) -> Vec<StatusMessage> {
     let tone = match facts.failure() {
         None => Tone::Dim,
         Some(_) => Tone::Warn,
@@ -131,9 +132,11 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
     }
     if let Some(near) = &facts.near_miss {
         let text = one_line(&near.describe());
-        out.push(warn(format!(
-            "{text} (a promise only counts alone on a line)"
-        )));
+        let rule = match near.wanted {
+            Some(_) => "",
+            None => " (a promise only counts alone on a line)",
+        };
+        out.push(warn(format!("{text}{rule}")));
     }
     if let Some(error) = &facts.error {
         let words = one_line(cut_str(error, 400));
@@ -153,7 +156,8 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
     }
     if !facts.denied.is_empty() {
         let tools = facts.denied.join(", ");
-        out.push(warn(format!("was denied: {tools} (see --permissions)")));
+        let way = way_past_denial(config);
+        out.push(warn(format!("was denied: {tools}; {way}")));
     }
     out
 }
@@ -166,7 +170,7 @@ fn how_ended(facts: &RunFacts) -> String {
             .map_or_else(|| "no exit code".to_owned(), words::exit),
         EndedBy::Result => "it had delivered its result".to_owned(),
         EndedBy::Promise => "it had claimed to be done and was silent".to_owned(),
-        EndedBy::Timeout => "timed out".to_owned(),
+        EndedBy::Timeout => "it reached its timeout".to_owned(),
         EndedBy::Idle => "it hung, no output and no activity".to_owned(),
         EndedBy::GaveUp => "it reported an error that it would have waited on".to_owned(),
         EndedBy::Budget(budget) => format!("{} is used up", budget.flag()),
@@ -220,9 +224,6 @@ fn finished(event: &Event, config: &IterativeLoopConfig) -> StatusMessage {
         Verdict::Stopped => (Tone::Warn, "stopped"),
     };
     let mut text = format!("iteration {iteration}: {text}");
-    if let Verdict::Failed(why) = verdict {
-        text.push_str(&format!(": {}", one_line(cut_str(why, 200))));
-    }
     let is_elsewhere =
         matches!(progress, Progress::Moved(what) if what.iter().any(|what| what == FILES_CHANGED));
     match *files {
@@ -230,8 +231,16 @@ fn finished(event: &Event, config: &IterativeLoopConfig) -> StatusMessage {
         Some(files) => text.push_str(&format!(", {} changed", plural(files.into(), "file"))),
         None => {}
     }
+    let is_wanted = config.completion_promise.is_some() && config.proof.is_none();
+    if *verdict == Verdict::Worked && is_wanted {
+        text.push_str(", no promise");
+    }
     if let Some(commit) = commit {
         text.push_str(&format!(", commit {}", cut_str(commit, 8)));
+    }
+    // The last: it may be a sentence with a hint.
+    if let Verdict::Failed(why) = verdict {
+        text.push_str(&format!(": {}", one_line(cut_str(why, 200))));
     }
     StatusMessage::new(tone, text)
 }

@@ -1,15 +1,16 @@
 //! The last words of a loop: how it ended, on what evidence, what it took, what to type next.
 
 use descartes_core::host::HostEnd;
-use descartes_kernel::config::ConfigChange;
+use descartes_kernel::config::{ConfigChange, Permissions};
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState, Note};
 use descartes_kernel::step::flags_past_limits;
-use descartes_kernel::tasks::Landing;
-use descartes_text::units::plural;
+use descartes_kernel::tasks::{Landing, TasksState};
+use descartes_text::units::{Secs, plural, show_duration};
 use descartes_views::view::{
-    GateRow, Life, blocked_tasks, lost, marked_tasks, unjudged, unproven_tasks, untouched,
+    GateRow, Life, blocked_tasks, lost, marked_tasks, promise_missing, tools_denied, unjudged,
+    unproven_tasks, untouched,
 };
 
 use super::width::one_line;
@@ -67,6 +68,15 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
     rows.extend(tasks(state));
     rows.extend(untouched(state).map(|words| ("note", words.to_owned())));
     rows.extend(unjudged(state).map(|words| ("not judged", words)));
+    if !end.reason.is_success() {
+        let promise = promise_missing(state);
+        rows.extend(promise.map(|words| ("promise", one_line(&words))));
+    }
+    // The headline says it where the loop ended for it.
+    if !matches!(end.reason, Reason::AgentFailed { .. }) {
+        let denied = tools_denied(state);
+        rows.extend(denied.map(|words| ("denied", one_line(&words))));
+    }
     let gone =
         lost(state, Life::Alive).map_or_else(String::new, |of| format!(", {} lost", of.lost));
     rows.push(("iterations", format!("{}{limit}{gone}", end.iterations)));
@@ -179,11 +189,11 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
 
 /// What was changed while the loop ran, by whom and when: a result is worth what its gates were.
 fn changes(state: &LoopState) -> Vec<(&'static str, String)> {
-    let row = |change: &Change| {
+    let row = |change: Change| {
         let at = change.at.strftime("%Y-%m-%d %H:%M:%SZ");
         ("changed", one_line(&format!("{}, {at}", change.describe())))
     };
-    state.changes.iter().map(row).collect()
+    state.told_changes().into_iter().map(row).collect()
 }
 
 /// Notes that came too late for any prompt.
@@ -214,14 +224,12 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
     let of_tasks = state.config.tasks.is_some();
     let logs = match of_tasks {
         // Agents speak in the loops of the tasks.
-        true => CHILDREN.to_owned(),
-        false => named.command("logs", &number),
+        true => Some(CHILDREN.to_owned()),
+        // Where no agent was ever started, nothing was said.
+        false => (state.runs > 0).then(|| named.command("logs", &number)),
     };
-    let more = || {
-        let flags = flags_past_limits(state, &ConfigChange::default(), reason);
-        named.command("resume", &flags)
-    };
-    match reason {
+    let resume = |flags: &str| named.command("resume", &with_permissions(state, flags));
+    let mut next = match reason {
         reason if reason.is_success() => {
             let mut next = vec![named.command("history", "")];
             if of_tasks {
@@ -229,10 +237,12 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
             } else if is_in_git(state) {
                 next.push(named.command("diff", &number));
             }
-            next
+            return next;
         }
-        Reason::MaxIterationsReached => vec![more(), logs],
-        Reason::BudgetExhausted { .. } => vec![more(), named.command("history", "")],
+        Reason::MaxIterationsReached | Reason::BudgetExhausted { .. } => {
+            let flags = flags_past_limits(state, &ConfigChange::default(), reason);
+            vec![resume(&flags)]
+        }
         Reason::TasksBlocked {
             unlanded,
             tasks: tasks_blocked,
@@ -244,8 +254,8 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
                 let command = landing.and_then(Landing::command);
                 next.push(command.unwrap_or_else(|| "descartes work land".to_owned()));
             }
-            if tasks.is_some_and(|tasks| !tasks.blocked.is_empty()) {
-                next.push(named.command("resume", "--retry-blocked"));
+            if let Some(tasks) = tasks.filter(|tasks| !tasks.blocked.is_empty()) {
+                next.push(resume(&retry_flags(tasks)));
             }
             let trusted = state.config.tasks.as_ref().is_some_and(|t| t.trust_marks);
             if !trusted && tasks.is_some_and(|tasks| !tasks.marked.is_empty()) {
@@ -258,17 +268,39 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
                 } else {
                     "--retry-blocked"
                 };
-                next.push(named.command("resume", of_file));
+                next.push(resume(of_file));
             }
-            next.push(logs);
             next
         }
         Reason::Stalled { .. } | Reason::AgentBlocked { .. } => vec![
-            named.command("resume", ""),
+            resume(""),
             "(a clearer task goes behind --prompt)".to_owned(),
-            logs,
         ],
-        _ => vec![named.command("resume", ""), logs],
+        _ => vec![resume("")],
+    };
+    next.extend(match reason {
+        Reason::BudgetExhausted { .. } => Some(named.command("history", "")),
+        _ => logs,
+    });
+    next
+}
+
+/// The same flags, and what allows tools that were denied in the last iteration: they would be denied again.
+fn with_permissions(state: &LoopState, flags: &str) -> String {
+    let is_denied = (state.summaries.back()).is_some_and(|last| !last.denied.is_empty());
+    let can_allow = is_denied && state.config.permissions != Permissions::All;
+    let allow = if can_allow { "--permissions all" } else { "" };
+    format!("{flags} {allow}").trim().to_owned()
+}
+
+/// Blocked tasks are tried again; with more time, where that was too short.
+fn retry_flags(tasks: &TasksState) -> String {
+    let timed_out = tasks.blocked.iter().filter_map(|task| task.timed_out_after);
+    match timed_out.max() {
+        Some(Secs(longest)) => {
+            format!("--retry-blocked --timeout {}", show_duration(longest * 2))
+        }
+        None => "--retry-blocked".to_owned(),
     }
 }
 

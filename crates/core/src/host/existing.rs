@@ -37,6 +37,8 @@ pub enum OnExistingState {
 pub(super) struct Former {
     loop_id: Option<String>,
     how: String,
+    /// A resume would only say so.
+    is_done: bool,
 }
 
 /// A second loop on a held state file is refused, and one that is not over is never begun again by
@@ -69,6 +71,7 @@ pub(super) fn decide(
             return Ok(safe_open::is_there(state_file.path()).then(|| Former {
                 loop_id: None,
                 how: "could not be read".to_owned(),
+                is_done: false,
             }));
         }
         Err(error) => return Err(error.into()),
@@ -89,6 +92,7 @@ pub(super) fn decide(
     match verdict {
         StartOver::KeepBeside => Ok(Some(Former {
             how: how(&old),
+            is_done: old.completed && old.exit_reason.is_success(),
             loop_id: old.loop_id,
         })),
         StartOver::Refuse { how, resume_flags } => {
@@ -170,20 +174,21 @@ impl Former {
             state_file.save(&state.project(&loaded.state.kept()), state.seq, Sync::Lazy)?;
         }
         let aside = state_file.set_aside(now)?;
-        Ok(format!(
-            "the old state file is kept as {}{}",
-            aside.display(),
-            self.back()
-        ))
+        let name = aside.file_name().unwrap_or(aside.as_os_str());
+        let name = name.to_string_lossy();
+        Ok(match self.is_done {
+            true => format!("the loop here before was done; its state file is kept as {name}"),
+            false => format!("the old state file is kept as {name}{}", self.back()),
+        })
     }
 
     fn back(&self) -> String {
         match &self.loop_id {
-            Some(id) => format!(
+            Some(id) if !self.is_done => format!(
                 ": its loop {}; return to it with `descartes loop resume {id}`",
                 self.how
             ),
-            None => format!(": its loop {}", self.how),
+            _ => format!(": its loop {}", self.how),
         }
     }
 }

@@ -155,6 +155,9 @@ pub(crate) fn create_within(
         }
         false => None,
     };
+    if let (Some(asked), Some(tasks)) = (&mut config.tasks, &tasks) {
+        asked.agents = tasks.own_agents();
+    }
     let claim = given.map(|name| claim_name(&settings, name)).transpose()?;
 
     let now = Timestamp::now();

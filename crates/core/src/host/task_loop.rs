@@ -19,6 +19,9 @@ pub(crate) trait TaskLoop: Send {
     /// Runs them until nothing more can be done, or until told to stop.
     fn run(self: Box<Self>, d: &mut Driver) -> Result<HostEnd, HostError>;
 
+    /// The agents that its tasks ask for, where the loop's own is none of them.
+    fn own_agents(&self) -> Vec<String>;
+
     /// Stops agents on other machines that are still at work for the loop whose place this one takes; gives
     /// what people should know.
     fn stop_former(&self, former: &LoopState, settings: &HostSettings) -> Vec<String>;

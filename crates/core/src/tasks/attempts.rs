@@ -25,6 +25,7 @@ impl Runner<'_> {
         let live = self.live.remove(&news.serial);
         let answer = self.growth.is_under_way().then(|| GrowthAnswer::of(&news));
         let worked = (news.run.as_ref()).is_some_and(|run| run.summary.shows_work());
+        let tools_denied = (news.run.as_ref()).is_some_and(|run| run.summary.is_denied());
         for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;
         }
@@ -90,6 +91,7 @@ impl Runner<'_> {
             ends_all: news.ends_all,
             trouble: (news.remote_trouble).or_else(|| news.trouble.map(AttemptTrouble::Host)),
             worked,
+            denied: tools_denied,
             is_last: self.live.is_empty(),
         };
         let reached = self.exhausted();

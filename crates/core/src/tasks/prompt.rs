@@ -79,6 +79,7 @@ pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
             "MARKED DONE, AND VERIFICATION FAILED: someone marked this task done, but it is not \
              done yet:"
         }
+        EvidenceKind::CutOff => "THE LAST ATTEMPT WAS ENDED BEFORE IT WAS DONE:",
         EvidenceKind::NothingDone | EvidenceKind::AgentFailed => "THE LAST ATTEMPT DID NOT COUNT:",
         // The loop of the task tells its own red gates, and that it wants a promise.
         EvidenceKind::RedGate | EvidenceKind::NoPromise => return None,

@@ -53,6 +53,14 @@ impl TaskLoop for Prepared {
         end
     }
 
+    fn own_agents(&self) -> Vec<String> {
+        let asked = self.agents.iter().map(|brief| brief.agent.clone());
+        let mut agents: Vec<String> = asked.collect::<Option<_>>().unwrap_or_default();
+        agents.sort();
+        agents.dedup();
+        agents
+    }
+
     fn stop_former(&self, former: &LoopState, settings: &HostSettings) -> Vec<String> {
         let Some(connect) = &settings.engines else {
             return Vec::new();
@@ -518,7 +526,10 @@ impl<'d> Runner<'d> {
     }
 
     /// Deals with everything that is not about a task.
-    pub(super) fn handle_control(&mut self, message: HostMessage) -> Result<Option<EndRun>, HostError> {
+    pub(super) fn handle_control(
+        &mut self,
+        message: HostMessage,
+    ) -> Result<Option<EndRun>, HostError> {
         let asked = self.d.asked_config(&message);
         let refusal = asked.and_then(|config| {
             let dir = self.d.working_dir();

@@ -248,7 +248,9 @@ impl TaskSource for ScudSource {
             Some(name) => format!("{tag}-{}.lock", name.to_string_lossy()),
             None => format!("{tag}.lock"),
         };
-        Some(project.join("swarm").join(name))
+        let folder = project.join("swarm");
+        keep_out_of_git(&folder);
+        Some(folder.join(name))
     }
 
     fn keeps(&self) -> Keeps {
@@ -266,6 +268,7 @@ fn append_log(project: &Path, task: &TaskId, text: &str) {
     let folder = project.join("logs");
     let path = folder.join(format!("{}.log", task.replace('/', "-")));
     let at = Timestamp::now().strftime("%Y-%m-%d %H:%M:%S");
+    keep_out_of_git(&folder);
     let write = || -> std::io::Result<()> {
         fs_err::create_dir_all(&folder)?;
         let path = safe_open::link_free(&path)?;
@@ -273,6 +276,21 @@ fn append_log(project: &Path, task: &TaskId, text: &str) {
         file.write_all(format!("--- {at} ---\n{text}\n\n").as_bytes())
     };
     drop(write());
+}
+
+/// A folder of SCUD's that is not there yet is made so that git passes it over: what stands in it is of one run.
+/// Where it cannot be made, whoever writes into it says so.
+fn keep_out_of_git(folder: &Path) {
+    if safe_open::is_there(folder) {
+        return;
+    }
+    let make = || -> std::io::Result<()> {
+        fs_err::create_dir_all(folder)?;
+        let path = safe_open::link_free(&folder.join(".gitignore"))?;
+        let mut file = safe_open::open(Options::new().append().create_new(), &path)?;
+        std::io::Write::write_all(&mut file, b"*\n")
+    };
+    drop(make());
 }
 
 /// The settings of Claude Code that hold SCUD's Stop hook.

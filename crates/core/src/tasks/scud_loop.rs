@@ -124,7 +124,13 @@ impl ScudLoopConfig {
         let Some(file) = find_task_file(&dir, &self.tag) else {
             return Err(HostError::refused(
                 format!("there are no SCUD tasks in {} or above it", dir.display()),
-                "create them with `scud init`, or pass the project's directory with --working-dir",
+                format!(
+                    "a file with a first task: {}",
+                    descartes_plans::scud::first_task_command(
+                        std::path::Path::new(".scud/tasks/tasks.scg"),
+                        &self.tag
+                    )
+                ),
             ));
         };
         let mut config = typed::IterativeLoopConfig::try_from(self.base)?;

@@ -3,7 +3,7 @@
 use descartes_kernel::tasks::TasksState;
 use descartes_text::units::plural;
 use descartes_views::tone::Cell;
-use descartes_views::view::{TaskRow, active_tasks, blocked_tasks, unlanded, waves};
+use descartes_views::view::{TaskRow, blocked_tasks, tasks_at_work, unlanded, waves};
 use iced::widget::{Column, column, container, progress_bar, row, scrollable, text};
 use iced::{Center, Element, Fill};
 
@@ -18,7 +18,7 @@ pub fn view<'a>(model: &'a Model, stands: &'a KnownLoop) -> Element<'a, Message>
     let Some(tasks) = &stands.state.tasks else {
         return text("").into();
     };
-    let active = active_tasks(tasks, stands.state.counts_to(model.now));
+    let active = tasks_at_work(&stands.state, stands.life, model.now);
     let page = column![summary(tasks), all_waves(tasks), running(model, active)]
         .push(blocked(tasks))
         .push(landing(tasks))

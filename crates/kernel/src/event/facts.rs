@@ -128,11 +128,20 @@ impl RunFacts {
             && self.failure().is_some()
     }
 
+    /// Whether it failed since tools were denied to it.
+    pub fn failed_by_denial(&self) -> bool {
+        let is_other = matches!(
+            self.ended_by,
+            EndedBy::Timeout | EndedBy::Idle | EndedBy::GuardLost | EndedBy::HostLost
+        );
+        !self.denied.is_empty() && self.error.is_none() && !is_other
+    }
+
     /// A failure, unless evidence of work says otherwise.
     pub fn failure(&self) -> Option<String> {
         match self.ended_by {
-            EndedBy::Timeout => return Some("reached its time limit".to_owned()),
-            EndedBy::Idle => return Some("hung: no output and no activity".to_owned()),
+            EndedBy::Timeout => return Some("it reached its timeout".to_owned()),
+            EndedBy::Idle => return Some("it hung: no output and no activity".to_owned()),
             EndedBy::GuardLost => return Some("its guard process was killed".to_owned()),
             EndedBy::HostLost => return Some("descartes itself was killed".to_owned()),
             _ => {}
@@ -142,9 +151,7 @@ impl RunFacts {
         }
         if !self.denied.is_empty() {
             let rules = self.denied.join(", ");
-            return Some(format!(
-                "it was denied tools: {rules}; allow them with --permissions"
-            ));
+            return Some(format!("it was denied tools: {rules}"));
         }
         if self.did_nothing {
             return Some("the agent produced no output and did nothing".to_owned());

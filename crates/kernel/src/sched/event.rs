@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::fleet::AgentLogin;
 use crate::outcome::Budget;
 use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_text::units::Secs;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +29,19 @@ pub enum AttemptEnd {
         /// The gate and the end of its output.
         tail: String,
     },
-    /// The agent failed, told an error, hung or ran out of its time.
+    /// The agent failed or told an error.
     Failed { message: String },
+    /// It hung or ran out of its time: it was ended in the middle of its work.
+    CutOff {
+        /// Which limit ended it.
+        message: String,
+        /// The gate that was red after it, and the end of its output; empty where none was.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tail: String,
+        /// How much time it had, where that was used up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout: Option<Secs>,
+    },
     /// The agent ended well, and did not claim the promise that it needs. It worked: this is no
     /// failure of the agent.
     NoPromise,
@@ -170,6 +182,8 @@ pub enum EvidenceKind {
     Conflict,
     /// The agent failed.
     AgentFailed,
+    /// The agent was ended in the middle of its work: it hung or ran out of its time.
+    CutOff,
     /// Files outside of the task's scope were changed.
     OutOfScope,
     /// Work that git cannot carry into another tree.

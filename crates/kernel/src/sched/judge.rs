@@ -4,8 +4,8 @@ use super::record::TaskState;
 use super::state::Scheduler;
 use super::train::{Gated, Step, Train};
 use super::{
-    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Input, MarkEnd,
-    MergeEnd, Next, Seen, StopKind, StopReason, TrainEnd,
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Input, MarkEnd, MergeEnd,
+    Next, Seen, StopKind, StopReason, TrainEnd,
 };
 use descartes_plans::graph::{OnFail, TaskId, TaskIx, TaskStatus};
 
@@ -182,6 +182,9 @@ impl Scheduler {
             AttemptEnd::Red { tail } => self.failed(task, evidence(EvidenceKind::RedGate, tail)),
             AttemptEnd::Failed { message } => {
                 self.failed(task, evidence(EvidenceKind::AgentFailed, message))
+            }
+            AttemptEnd::CutOff { message, .. } => {
+                self.failed(task, evidence(EvidenceKind::CutOff, message))
             }
             AttemptEnd::NothingDone => self.failed(task, evidence(EvidenceKind::NothingDone, "")),
             AttemptEnd::NoPromise => self.failed(task, evidence(EvidenceKind::NoPromise, "")),

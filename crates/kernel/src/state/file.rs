@@ -42,6 +42,9 @@ pub struct IterationSummary {
     /// Tags with the text of a promise that did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_miss: Option<NearMissFacts>,
+    /// Tools that were denied to the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
     /// Files changed, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
@@ -62,7 +65,15 @@ impl IterationSummary {
         self.files.is_some_and(|files| files > 0) && !self.failed_at_start()
     }
 
-    fn failed_at_start(&self) -> bool {
+    /// Whether it failed since tools were denied to its agent.
+    pub fn is_denied(&self) -> bool {
+        let is_failed = matches!(self.verdict, Some(Verdict::Failed(_)));
+        let is_cut_off = matches!(self.ended_by, Some(EndedBy::Timeout | EndedBy::Idle));
+        is_failed && !is_cut_off && !self.denied.is_empty()
+    }
+
+    /// Whether its run failed before it can have done any work.
+    pub fn failed_at_start(&self) -> bool {
         let took =
             (self.started_at.zip(self.completed_at)).map(|(from, to)| to.duration_since(from));
         let took = took.and_then(|took| u64::try_from(took.as_millis()).ok());

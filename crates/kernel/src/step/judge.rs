@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ClosingFacts, is_stopped, wants_gates};
+use crate::config::{IterativeLoopConfig, Permissions};
 use crate::event::{EndedBy, GateEnd, GateFacts, Progress, RunFacts, Verdict};
 use crate::state::LoopState;
 use descartes_plans::graph::Proof;
@@ -31,7 +32,7 @@ pub(super) fn judge(
     if let Some(message) = &facts.abort {
         return Verdict::Blocked(message.clone());
     }
-    let failure = facts.failure();
+    let failure = failure_in(&state.config, facts);
     if let Some(proof @ (Proof::Work | Proof::Exit)) = state.config.proof {
         let changed = run_changed(state, closing);
         let gates = match (wanted.is_empty(), proven) {
@@ -61,6 +62,46 @@ pub(super) fn judge(
         (None, _) => Verdict::Worked,
         (Some(_), Progress::Moved(_)) if !facts.failed_at_start() => Verdict::Worked,
         (Some(why), _) => Verdict::Failed(why),
+    }
+}
+
+/// A failure with what a person can do about it in a loop with this config.
+pub(crate) fn failure_in(config: &IterativeLoopConfig, facts: &RunFacts) -> Option<String> {
+    if let Some((words, flag)) = cut_off_words(config, facts.ended_by) {
+        return Some(format!("{words} ({flag} changes that)"));
+    }
+    let words = facts.failure()?;
+    Some(match facts.failed_by_denial() {
+        true => format!("{words}; {}", way_past_denial(config)),
+        false => words,
+    })
+}
+
+/// Which limit of its own ended a run, and the flag that changes it.
+pub(crate) fn cut_off_words(
+    config: &IterativeLoopConfig,
+    by: EndedBy,
+) -> Option<(String, &'static str)> {
+    match by {
+        EndedBy::Timeout => {
+            let limit = config.iteration_timeout_secs;
+            let of = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+            Some((format!("it reached its timeout{of}"), "--timeout"))
+        }
+        EndedBy::Idle => {
+            let limit = config.idle_timeout_secs;
+            let words = format!("it hung: no output and no activity for {limit}");
+            Some((words, "--idle-timeout"))
+        }
+        _ => None,
+    }
+}
+
+/// What lets an agent use the tools that were denied to it.
+pub fn way_past_denial(config: &IterativeLoopConfig) -> &'static str {
+    match config.permissions {
+        Permissions::Agent | Permissions::Edit => "allow them with --permissions all",
+        Permissions::All => "it has --permissions all, so its own settings deny them",
     }
 }
 

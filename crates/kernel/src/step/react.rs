@@ -214,7 +214,8 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         needs_person: false,
     }));
     let still = state.progress.iterations_without + 1;
-    if progress == Progress::None && is_nudge_due(state, still, agents) {
+    let goes_on = !ends_after(state, &events, agents, now);
+    if progress == Progress::None && goes_on && is_nudge_due(state, still, agents) {
         events.push(Event::Nudged { iterations: still });
     }
     if verdict.delivers() {

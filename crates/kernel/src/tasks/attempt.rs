@@ -8,7 +8,7 @@ use crate::event::{
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
 use crate::state::LoopState;
-use crate::step::NOTHING_DONE;
+use crate::step::{NOTHING_DONE, cut_off_words};
 
 /// Whether the last attempt is proven.
 fn is_proven(state: &LoopState) -> bool {
@@ -64,6 +64,9 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     if matches!(last, Some(EndedBy::Budget(_))) && open {
         return AttemptEnd::Interrupted;
     }
+    if let Some(by @ (EndedBy::Timeout | EndedBy::Idle)) = last.filter(|_| open) {
+        return cut_off(state, by);
+    }
     match &state.verdict {
         Some(proof @ (Verdict::Promise | Verdict::Gates | Verdict::Success)) => AttemptEnd::Green {
             changed: true,
@@ -84,6 +87,20 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
             None => AttemptEnd::NoPromise,
         },
         Some(Verdict::Stopped) | None => AttemptEnd::Interrupted,
+    }
+}
+
+/// An attempt that was ended by a limit of its own before its agent had said that it was done.
+fn cut_off(state: &LoopState, by: EndedBy) -> AttemptEnd {
+    let failed_gate = state.next_prompt.failed_gate.as_ref();
+    let tail = failed_gate
+        .map(|failed| gate_words(&failed.gate.command, failed.gate.end, &failed.gate.tail));
+    let config = &state.config;
+    let timeout = config.iteration_timeout_secs;
+    AttemptEnd::CutOff {
+        message: cut_off_words(config, by).map_or_else(String::new, |(words, _)| words),
+        tail: tail.unwrap_or_default(),
+        timeout: timeout.filter(|_| by == EndedBy::Timeout),
     }
 }
 

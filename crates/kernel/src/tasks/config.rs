@@ -233,6 +233,9 @@ pub struct TasksConfig {
     /// makes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<String>,
+    /// The agents that the tasks asked for when the loop began, where none of them is its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
     /// The repository by which their work travels; none: through the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_remote: Option<String>,
@@ -296,6 +299,7 @@ impl TasksConfig {
             worktree_setup: None,
             trust_marks: false,
             gate_caches: gate_caches(),
+            agents: Vec::new(),
             workers: None,
             git_remote: None,
         }

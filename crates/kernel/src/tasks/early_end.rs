@@ -7,6 +7,7 @@ use crate::budget::Reached;
 use crate::event::StopBy;
 use crate::outcome::IterativeExitReason;
 use crate::sched::{AttemptEnd, Input, Outcome, StopReason};
+use crate::step::DENIED_IN_ROW;
 
 /// What a host saw of an attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct EndedAttempt {
     pub trouble: Option<AttemptTrouble>,
     /// Whether its run did something, as its summary shows.
     pub worked: bool,
+    /// Whether it failed since tools were denied to its agent.
+    pub denied: bool,
     /// No other attempt is under way.
     pub is_last: bool,
 }
@@ -153,9 +156,9 @@ impl EarlyEnd {
                 None => attempt.end,
             },
         };
-        let hopeless = self
-            .failures
-            .count(&end, attempt.worked, done, max_failures);
+        let hopeless =
+            self.failures
+                .count(&end, (attempt.worked, attempt.denied), done, max_failures);
         self.reason = self.reason.take().or(hopeless);
         let then = match self.reason {
             Some(_) => Some(Input::Cancel),
@@ -256,25 +259,31 @@ impl From<Reached> for Input {
 
 /// Attempts in a row, of whatever tasks, whose agent failed and left no work behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FailedAttempts(u32);
+struct FailedAttempts {
+    count: u32,
+    /// Of these, the last in a row for which tools were denied.
+    denied: u32,
+}
 
 impl FailedAttempts {
-    /// Takes the end of an attempt, whose run may have done something (`worked`), in a loop in which so
-    /// many tasks are done. An agent that fails again and again before anything was ever done fails for
-    /// every task: that is the end.
+    /// Takes the end of an attempt, whose run may have done something (`worked`) or may have been denied its
+    /// tools, in a loop in which so many tasks are done. An agent that fails again and again before anything was
+    /// ever done fails for every task: that is the end.
     fn count(
         &mut self,
         end: &AttemptEnd,
-        worked: bool,
+        (worked, denied): (bool, bool),
         done: usize,
         max_failures: u32,
     ) -> Option<IterativeExitReason> {
         match end {
-            AttemptEnd::Failed { message } if !worked => {
-                self.0 += 1;
-                let hopeless = done == 0 && self.0 >= max_failures.max(1);
+            AttemptEnd::Failed { message } | AttemptEnd::CutOff { message, .. } if !worked => {
+                self.count += 1;
+                self.denied = if denied { self.denied + 1 } else { 0 };
+                let is_enough = self.count >= max_failures.max(1) || self.denied >= DENIED_IN_ROW;
+                let hopeless = done == 0 && is_enough;
                 return hopeless.then(|| IterativeExitReason::AgentFailed {
-                    failures: self.0,
+                    failures: self.count,
                     last: message.clone(),
                 });
             }
@@ -284,7 +293,7 @@ impl FailedAttempts {
             | AttemptEnd::Cancelled
             | AttemptEnd::NotTakenIn { .. }
             | AttemptEnd::NothingDone => {}
-            _ => self.0 = 0,
+            _ => *self = Self::default(),
         }
         None
     }

@@ -24,8 +24,8 @@ mod work_share;
 
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
-    AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks, gates_of_all,
-    growth_config, tasks_sandbox,
+    AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks,
+    gates_of_all, growth_config, tasks_sandbox,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use copy_room::has_room;

@@ -13,6 +13,7 @@ use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen
 use crate::spent::Spent;
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_text::shell;
+use descartes_text::units::Secs;
 
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +170,9 @@ pub struct BlockedEntry {
     /// Attempts that were made.
     pub attempts: u32,
     pub blocked_at: Timestamp,
+    /// How much time its last attempt had, where that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out_after: Option<Secs>,
 }
 
 /// Where finished work is.
@@ -576,10 +580,14 @@ impl TasksState {
                 let over = self.leave(task);
                 self.next(task, next, at);
                 if let Some(entry) = self.tasks.get_mut(task) {
-                    entry.unproven = matches!(
-                        end,
-                        crate::sched::AttemptEnd::Green { unproven: true, .. }
-                    );
+                    entry.unproven =
+                        matches!(end, crate::sched::AttemptEnd::Green { unproven: true, .. });
+                }
+                if let crate::sched::AttemptEnd::CutOff { timeout, .. } = end {
+                    let mut blocked = self.blocked.iter_mut();
+                    if let Some(entry) = blocked.find(|entry| entry.task_id == *task) {
+                        entry.timed_out_after = *timeout;
+                    }
                 }
                 if let crate::sched::AttemptEnd::Limited {
                     until,
@@ -714,6 +722,7 @@ impl TasksState {
                 reason: reason.describe(),
                 attempts: entry.map_or(0, |entry| entry.attempts),
                 blocked_at: at,
+                timed_out_after: None,
             };
             self.blocked.retain(|old| old.task_id != *task);
             self.blocked.push(entry);
@@ -906,6 +915,7 @@ impl crate::sched::EvidenceKind {
             Self::RedMerge => "verification failed after the merge",
             Self::Conflict => "the merge had conflicts",
             Self::AgentFailed => "the agent failed",
+            Self::CutOff => "the agent was cut off",
             Self::OutOfScope => "files outside the task's scope were changed",
             Self::Uncarried => "git cannot transfer all of the work out of its worktree",
             Self::NothingDone => "the agent changed nothing and did not claim to be done",

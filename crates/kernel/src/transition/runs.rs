@@ -205,6 +205,10 @@ fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &
             state.agents.failures += 1;
             *state.agents.agent_failures.entry(agent).or_default() += 1;
             state.agents.last_failure = Some(why.clone());
+            state.agents.denied_in_row = match facts.failed_by_denial() {
+                true => state.agents.denied_in_row + 1,
+                false => 0,
+            };
             if let Some(limit) = &facts.limit
                 && limit.kind == crate::event::LimitKind::Login
             {
@@ -214,6 +218,7 @@ fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &
         Verdict::Stopped => {}
         _ => {
             state.agents.failures = 0;
+            state.agents.denied_in_row = 0;
             state.agents.agent_failures.remove(&agent);
             state.agents.resting.remove(&agent);
             state.agents.last_failure = None;
@@ -260,6 +265,7 @@ fn summary(
         verdict: Some(verdict.clone()),
         gates: gates.iter().map(gate).collect(),
         near_miss: facts.near_miss.clone(),
+        denied: facts.denied.clone(),
         files,
         tokens: facts.tokens.and_then(|t| t.total()),
         cost_usd: facts.cost.map(|c| c.micros as f64 / 1e6),
@@ -273,6 +279,10 @@ pub(super) fn task_run(state: &mut LoopState, task: &str, summary: &IterationSum
     let mut summary = summary.clone();
     summary.iteration = u32::try_from(state.runs - 1).unwrap_or(u32::MAX);
     summary.extra.insert("task".to_owned(), task.into());
+    state.agents.denied_in_row = match summary.is_denied() {
+        true => state.agents.denied_in_row + 1,
+        false => 0,
+    };
     state.remember(summary);
 }
 

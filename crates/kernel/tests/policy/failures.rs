@@ -1,6 +1,6 @@
 //! Agents that fail, hang or do nothing.
 
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{GateSummary, IterationSummary};
@@ -368,4 +368,51 @@ fn an_agent_that_fails_while_the_other_is_limited_is_not_asked_without_rest() {
     });
     assert!(matches!(reason, Reason::AgentFailed { failures: 5, .. }));
     assert_eq!(sim.waits, [1, 2, 4, 8]);
+}
+
+#[test]
+fn tools_denied_twice_in_a_row_end_the_loop_and_name_what_allows_them() {
+    let denied = || RunFacts {
+        duration_ms: 60_000,
+        denied: vec!["Bash(make test)".into()],
+        ..facts()
+    };
+    let still = |facts| Turn {
+        moved: false,
+        ..turn(facts)
+    };
+    for (permissions, words) in [
+        (Permissions::Agent, "allow them with --permissions all"),
+        (Permissions::Edit, "allow them with --permissions all"),
+        (
+            Permissions::All,
+            "it has --permissions all, so its own settings deny them",
+        ),
+    ] {
+        let mut sim = Sim::new(IterativeLoopConfig {
+            permissions,
+            ..config()
+        });
+        let last = format!("it was denied tools: Bash(make test); {words}");
+        assert_eq!(
+            sim.end(|_| still(denied())),
+            Reason::AgentFailed { failures: 2, last }
+        );
+        assert_eq!(sim.waits, [1], "nobody waits for the end");
+    }
+    // One that worked all the same goes on, and another failure in between begins anew.
+    let limited = || IterativeLoopConfig {
+        max_iterations: Some(4),
+        ..config()
+    };
+    let mut sim = Sim::new(limited());
+    assert_eq!(sim.end(|_| turn(denied())), Reason::MaxIterationsReached);
+    let summary = sim.state.summaries.back().unwrap();
+    assert_eq!(summary.denied, ["Bash(make test)"]);
+    let mut sim = Sim::new(limited());
+    let reason = sim.end(|n| match n % 2 {
+        0 => still(denied()),
+        _ => still(fails()),
+    });
+    assert_eq!(reason, Reason::MaxIterationsReached);
 }

@@ -99,6 +99,7 @@ fn ended(end: AttemptEnd) -> EndedAttempt {
         ends_all: None,
         trouble: None,
         worked: false,
+        denied: false,
         is_last: true,
     }
 }
@@ -568,5 +569,27 @@ fn what_is_proven_in_place_is_known_until_it_is_committed() {
         let steps: Vec<&str> = state.steps.iter().map(|step| step.task.as_str()).collect();
         assert_eq!(steps.join(" "), known);
         assert_eq!(state.base, Some(base));
+    }
+}
+
+#[test]
+fn tools_denied_at_two_attempts_in_a_row_end_a_task_loop_where_nothing_is_done() {
+    let failed = || AttemptEnd::Failed {
+        message: "it was denied tools: Bash".into(),
+    };
+    let attempt = |denied| EndedAttempt {
+        denied,
+        ..ended(failed())
+    };
+    for (row, done, ends) in [
+        (&[true, true][..], 0, true),
+        (&[true, false, true], 0, false),
+        (&[true, true], 1, false),
+    ] {
+        let mut early = EarlyEnd::default();
+        for denied in row {
+            early.attempt_over(attempt(*denied), done, 5, None);
+        }
+        assert_eq!(early.is_decided(), ends, "{row:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! What makes a task done, red or blocked.
 
 use descartes_kernel::sched::{
-    AttemptEnd, BlockReason, Effect, Event, EvidenceKind, Input, MergeEnd, Outcome,
-    SchedConfig, TaskState, WaveState,
+    AttemptEnd, BlockReason, Effect, Event, EvidenceKind, Input, MergeEnd, Outcome, SchedConfig,
+    TaskState, WaveState,
 };
 use descartes_plans::graph::Proof;
 
@@ -111,7 +111,10 @@ fn what_proves_a_task_is_its_authors_choice() {
     exit.rules.max_attempts = Some(1);
     let mut desk = Desk::new(vec![promise, exit], two_at_a_time());
     desk.begin();
-    assert_eq!(desk.end("loops", AttemptEnd::NoPromise), ["start loops#2@0"]);
+    assert_eq!(
+        desk.end("loops", AttemptEnd::NoPromise),
+        ["start loops#2@0"]
+    );
     assert_eq!(desk.end("plain", by_exit), ["merge plain"]);
     desk.put(Input::Merged {
         task: "plain".into(),

@@ -35,8 +35,8 @@ fn rows(candidates: &[LoopMeta]) -> String {
     candidates.iter().map(row).collect()
 }
 
-/// Finds a loop by its id, a beginning of its id that no other has, its name, or the path of
-/// its state file (there the newest loop is meant).
+/// Finds a loop by its id, a beginning of its id that no other has, its name, the task that it works on, or the
+/// path of its state file (there the newest loop is meant).
 pub fn find(root: &StateRoot, query: &str) -> Result<LoopEntry, FindError> {
     let exact = root.loop_dir(query).ok().and_then(read_entry);
     if let Some(entry) = exact {
@@ -47,6 +47,11 @@ pub fn find(root: &StateRoot, query: &str) -> Result<LoopEntry, FindError> {
         entry.meta.name == query || (!query.is_empty() && entry.meta.id.starts_with(query))
     };
     let mut found: Vec<_> = all.iter().filter(fits).cloned().collect();
+    if found.is_empty() {
+        // The loop of a task goes by that alone as well.
+        let of_task = |entry: &&LoopEntry| entry.meta.task() == Some(query);
+        found = all.iter().filter(of_task).cloned().collect();
+    }
     match found.len() {
         0 => by_state_file(all, query),
         1 => Ok(found.remove(0)),

@@ -43,6 +43,13 @@ pub struct LoopMeta {
     pub extra: Map<String, Value>,
 }
 
+impl LoopMeta {
+    /// The task that it works on, where it is the loop of one.
+    pub fn task(&self) -> Option<&str> {
+        self.extra.get("task")?.as_str()
+    }
+}
+
 /// Why a loop cannot be put into the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {

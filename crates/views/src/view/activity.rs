@@ -10,6 +10,9 @@ use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_kernel::step::next_gate;
 use descartes_text::display::one_line;
 
+/// What a loop is at whose work is done.
+const FINISHING: &str = "finishing";
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub line: Cell,
@@ -35,19 +38,24 @@ pub fn activity(state: &LoopState, since: Timestamp, now: Timestamp) -> Activity
             }
             None => (Tone::Normal, "finishing the iteration".to_owned(), None),
         },
-        Phase::Finished { .. } => (Tone::Normal, "finishing".to_owned(), None),
+        Phase::Finished { .. } => (Tone::Normal, FINISHING.to_owned(), None),
         Phase::Ready { .. } if state.requests.pause == Pause::Held => {
             let text = "paused, continue with: descartes loop unpause";
             (Tone::Warn, text.to_owned(), None)
         }
         Phase::Ready { .. } => match state.wait().filter(|wait| wait.until > now) {
             Some(wait) => {
-                let left = words::seconds(words::between(now, wait.until));
+                let left = words::left(now, wait.until);
                 let text = format!("waiting {left}: {}", wait.reason.describe());
                 (Tone::Warn, text, None)
             }
             None => tasks(state).map_or_else(
-                || (Tone::Normal, "starting".to_owned(), None),
+                || {
+                    let counted = state.tasks.as_ref().map(|tasks| tasks.count());
+                    let is_done = counted.is_some_and(|(done, all)| all > 0 && done == all);
+                    let text = if is_done { FINISHING } else { "starting" };
+                    (Tone::Normal, text.to_owned(), None)
+                },
                 |(text, since)| (Tone::Normal, text, since),
             ),
         },

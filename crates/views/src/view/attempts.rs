@@ -21,6 +21,14 @@ pub fn attempt_end(end: &AttemptEnd) -> TaskEnd<'_> {
         AttemptEnd::Green { .. } => (Tone::Good, "green", Evidence::None),
         AttemptEnd::Red { tail } => (Tone::Bad, "red", Evidence::Output(tail)),
         AttemptEnd::Failed { message } => (Tone::Bad, "failed", Evidence::Message(message)),
+        AttemptEnd::CutOff { message, tail, .. } => {
+            let evidence = match tail.is_empty() {
+                true => Evidence::None,
+                false => Evidence::Output(tail),
+            };
+            let line = Cell::new(Tone::Bad, format!("cut off: {message}"));
+            return TaskEnd { line, evidence };
+        }
         AttemptEnd::NoPromise => {
             let text = "worked, but did not print the promise";
             (Tone::Dim, text, Evidence::None)

@@ -86,7 +86,7 @@ impl Head {
         let Status::Waiting { until, why } = &self.status else {
             return None;
         };
-        let left = words::seconds(words::between(now, *until));
+        let left = words::left(now, *until);
         Some(format!("waiting {left}: {why}"))
     }
 }

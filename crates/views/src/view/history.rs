@@ -208,6 +208,16 @@ impl HistoryRow {
             (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => (Tone::Good, "done"),
             (Some(Verdict::Refused), _) => (Tone::Warn, "refused"),
             (Some(Verdict::Blocked(_)), _) => (Tone::Bad, "blocked"),
+            (Some(Verdict::Failed(_) | Verdict::Worked), _)
+                if self.ended_by == Some(EndedBy::Timeout) =>
+            {
+                (Tone::Bad, "timed out")
+            }
+            (Some(Verdict::Failed(_) | Verdict::Worked), _)
+                if self.ended_by == Some(EndedBy::Idle) =>
+            {
+                (Tone::Bad, "hung")
+            }
             (Some(Verdict::Failed(_)), _) => (Tone::Bad, "failed"),
             (Some(Verdict::Worked), _) => (Tone::Normal, "worked"),
             (Some(Verdict::Stopped), _) if self.ended_by == Some(EndedBy::HostLost) => {

@@ -5,11 +5,13 @@ use std::fmt::Display;
 use jiff::Timestamp;
 
 use super::{
-    CommitRow, Life, Status, active_tasks, blocked_tasks, commits, lost, marked_tasks,
-    people_state, show_cost, show_tokens, unlanded, unproven_tasks,
+    CommitRow, Life, Status, TaskRow, blocked_tasks, commits, lost, marked_tasks, people_state,
+    show_cost, show_tokens, tasks_at_work, unlanded, unproven_tasks,
 };
 use crate::words;
-use descartes_kernel::state::{LoopState, Pause};
+use descartes_kernel::event::Verdict;
+use descartes_kernel::state::{IterationSummary, LoopState, Pause};
+use descartes_kernel::step::way_past_denial;
 use descartes_kernel::tasks::TasksState;
 use descartes_text::units::plural;
 
@@ -54,7 +56,7 @@ pub fn status_block(state: &LoopState, life: Life, now: Timestamp) -> String {
     }
     live_lines(&mut block, state, &status, now);
     block.line("\nConfig:");
-    block.add("Command", config.command_line());
+    block.add("Command", config.agent_line());
     block.add("Max iterations", config.limit_label());
     match &config.completion_promise {
         Some(promise) => block.add("Completion promise", format!("\"{promise}\"")),
@@ -71,7 +73,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 }
 
 /// Waves, the tasks at work, and the blocked ones.
-fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
+fn task_lines(block: &mut StatusLines, tasks: &TasksState, at_work: &[TaskRow]) {
     let (done, total) = tasks.count();
     block.add(
         "Tasks",
@@ -85,7 +87,7 @@ fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
             format!("{wave} of {} ({done}/{total})", tasks.waves),
         );
     }
-    for task in active_tasks(tasks, now) {
+    for task in at_work {
         block.add("Task", format!("{} ({})", task.name(), task.note));
     }
     for CommitRow { wave, hash, what } in commits(tasks) {
@@ -138,15 +140,27 @@ fn open_offer_line(block: &mut StatusLines, state: &LoopState) {
     );
 }
 
+/// The id of a loop that has none yet.
+const NO_ID: &str = "none";
+
 /// What the documented block does not show: who it is, what it does now, what it has used.
 fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: Timestamp) {
-    block.add("Loop", format!("{} ({})", state.name, state.loop_id));
+    // A state file that was written by hand and never ran has neither.
+    if state.loop_id != NO_ID {
+        block.add("Loop", format!("{} ({})", state.name, state.loop_id));
+    }
     let last = state.summaries.back();
-    if let Some(at) = last.and_then(|summary| summary.completed_at) {
+    let told = last.and_then(|summary| summary.completed_at);
+    if let Some(at) = state.last_iteration_at.max(told) {
         block.add("Last iteration", whole_seconds(at));
     }
     if let Some(tasks) = &state.tasks {
-        task_lines(block, tasks, state.counts_to(now));
+        let life = if status.is_live() {
+            Life::Alive
+        } else {
+            Life::Gone
+        };
+        task_lines(block, tasks, &tasks_at_work(state, life, now));
     }
     if status.is_live() {
         activity_lines(block, state, status, now);
@@ -190,12 +204,15 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
     for changed in &state.changed_gate_files {
         block.add("Gate file changed since the loop began", changed.describe());
     }
-    for change in &state.changes {
+    for change in state.told_changes() {
         let text = format!("{}: {}", whole_seconds(change.at), change.describe());
         block.add("Changed while it ran", text);
     }
-    if let Some(near) = last.and_then(|row| row.near_miss.as_ref()) {
-        block.add("Promise", near.describe());
+    if let Some(words) = promise_missing(state) {
+        block.add("Promise", words);
+    }
+    if let Some(words) = tools_denied(state) {
+        block.add("Tools denied", words);
     }
     if let Some(failure) = &state.agents.last_failure {
         block.add(
@@ -203,6 +220,35 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
             format!("{failure} ({} in a row)", state.agents.failures),
         );
     }
+}
+
+/// That the agent has not said that it is done, in a loop that waits for it.
+pub fn promise_missing(state: &LoopState) -> Option<String> {
+    let last = state.summaries.back()?;
+    if let Some(near) = &last.near_miss {
+        return Some(near.describe());
+    }
+    let promise = state.config.completion_promise.as_ref();
+    let promise = promise.filter(|_| state.config.tasks.is_none())?;
+    let claims =
+        |row: &IterationSummary| matches!(row.verdict, Some(Verdict::Promise | Verdict::Refused));
+    if state.summaries.iter().any(claims) || state.exit_reason().is_success() {
+        return None;
+    }
+    let since = match state.summaries.len() {
+        kept if kept as u64 >= u64::from(state.iterations) => String::new(),
+        kept => format!(" in the last {kept} iterations"),
+    };
+    Some(format!(
+        "the agent never printed <promise>{promise}</promise>{since}"
+    ))
+}
+
+/// Which tools were denied in the last iteration, and what allows them.
+pub fn tools_denied(state: &LoopState) -> Option<String> {
+    let last = state.summaries.back()?;
+    let tools = Some(last.denied.join(", ")).filter(|tools| !tools.is_empty())?;
+    Some(format!("{tools}; {}", way_past_denial(&state.config)))
 }
 
 /// What a proof is worth where there was nothing to prove.
@@ -240,7 +286,7 @@ fn activity_lines(block: &mut StatusLines, state: &LoopState, status: &Status, n
         );
     }
     if let Status::Waiting { until, why } = status {
-        let left = words::seconds(words::between(now, *until));
+        let left = words::left(now, *until);
         let text = format!("{} (in {left}): {why}", whole_seconds(*until));
         block.add("Waiting until", text);
     }

@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::Life;
 use crate::tone::{Cell, Tone};
 use crate::words;
+use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::tasks::{BlockedEntry, Landing, MarkedEntry, TaskEntry, TasksState};
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_text::units::{plural, show_duration};
@@ -132,6 +134,23 @@ pub fn task_rows(tasks: &TasksState) -> Vec<TaskRow> {
 }
 
 /// Those that are worked on, with their attempt, and those that are being merged.
+/// Tasks that are at work, or were when the loop was left.
+pub fn tasks_at_work(state: &LoopState, life: Life, now: Timestamp) -> Vec<TaskRow> {
+    let Some(tasks) = state.tasks.as_deref() else {
+        return Vec::new();
+    };
+    let is_over = matches!(state.phase, Phase::Finished { .. });
+    if life == Life::Alive || is_over {
+        return active_tasks(tasks, state.counts_to(now));
+    }
+    // Nobody works on it, and nobody knows since when.
+    let left = tasks.running.iter().filter_map(|running| {
+        let note = format!("attempt {}, interrupted", running.attempt);
+        TaskRow::of(tasks, &running.task, note)
+    });
+    left.collect()
+}
+
 pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
     let running = tasks.running.iter().filter_map(|running| {
         let since = show_duration(words::between(running.since, now));

@@ -3,7 +3,7 @@
 use descartes_kernel::tasks::{Landing, TasksState};
 use descartes_views::tone::{Cell, Tone};
 use descartes_views::view::{
-    TaskRow, active_tasks, blocked_tasks, commits, marked_tasks, task_rows, unlanded, waves,
+    TaskRow, blocked_tasks, commits, marked_tasks, task_rows, tasks_at_work, unlanded, waves,
 };
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ pub fn tasks(known: &LoopFacts<'_>) -> Markup {
         return html! {};
     };
     html! {
-        (section("At work", rows(tasks, &active_tasks(tasks, known.state.counts_to(known.now)))))
+        (section("At work", rows(tasks, &tasks_at_work(known.state, known.life, known.now))))
         (section("Blocked", rows(tasks, &blocked_tasks(tasks))))
         (section("Marked by others, not proven", rows(tasks, &marked_tasks(tasks))))
         (section("Waves", wave_list(tasks)))

@@ -56,7 +56,7 @@ pub fn since(at: Timestamp, now: Timestamp) -> Markup {
 
 /// Time that is left.
 pub fn until(at: Timestamp, now: Timestamp) -> Markup {
-    let shown = words::seconds(words::between(now, at));
+    let shown = words::left(now, at);
     html! { time datetime=(at) data-until=(at.as_millisecond()) { (shown) } }
 }
 

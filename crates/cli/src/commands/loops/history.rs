@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use descartes_client::From;
-use descartes_views::view::{Column, HistoryRow, Life};
+use descartes_views::view::{Column, HistoryRow, Life, promise_missing};
 use jiff::Timestamp;
 
 use super::which::find;
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
-use crate::view::width::{cut_end, pad};
+use crate::view::width::{cut_end, one_line, pad};
 
 const PREVIEW: usize = 60;
 const TASK: usize = 12;
@@ -57,10 +57,14 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         ctx.printer.talk("no iteration yet");
     }
     if !args.json {
-        for change in &found.state()?.changes {
+        let state = found.state()?;
+        for change in state.told_changes() {
             let (at, words) = (change.at.strftime("%Y-%m-%d %H:%M:%SZ"), change.describe());
             ctx.printer
                 .line(&format!("changed while it ran, {at}: {words}"));
+        }
+        if let Some(words) = promise_missing(&state).filter(|_| state.iterations > 0) {
+            ctx.printer.line(&format!("promise: {}", one_line(&words)));
         }
     }
     Ok(0)

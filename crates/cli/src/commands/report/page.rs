@@ -172,7 +172,7 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
         let tag = text(&tasks.source.tag());
         rows.push(("tasks", html! { (tag) " of " (code(&from)) }));
     }
-    rows.push(("agent", code(&config.command_line())));
+    rows.push(("agent", code(&config.agent_line())));
     rows.extend(config.model.as_ref().map(|model| ("model", code(model))));
     let fallback = config.fallback.iter();
     rows.extend(fallback.map(|agent| ("fallback", code(agent))));
@@ -223,7 +223,7 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> Markup {
             None => { p.muted { "No gate has run yet." } "\n" }
         }
         @if let Some(words) = untouched(state) { p { "Note: " (words) "." } "\n" }
-        @for change in &state.changes {
+        @for change in state.told_changes() {
             p { "Changed while it ran: " (text(&format!("{}: {}", whole_seconds(change.at), change.describe()))) } "\n"
         }
         @if let Some(failure) = &state.agents.last_failure { p { "Last failure: " (text(failure)) } "\n" }

@@ -250,7 +250,7 @@ impl StatusTable<'_> {
         let own: Option<LoopState> = own.and_then(|own| found.beside(own).ok()?.state().ok());
         match own {
             Some(own) => Some(Took {
-                iterations: own.iterations + u32::from(own.run().is_some()),
+                iterations: own.iterations + u32::from(self.alive && own.run().is_some()),
                 spent: own.spent,
             }),
             None => Some(Took {

@@ -3,7 +3,7 @@
 use descartes_kernel::tasks::TasksState;
 use descartes_text::units::plural;
 use descartes_views::view::{
-    TaskRow, WaveRow, active_tasks, blocked_tasks, marked_tasks, unlanded, waves,
+    Life, TaskRow, WaveRow, blocked_tasks, marked_tasks, tasks_at_work, unlanded, waves,
 };
 use ratatui::text::{Line, Span};
 
@@ -22,7 +22,8 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let columns = usize::from(columns);
     let mut lines = wave_lines(tasks, context, columns);
     lines.push(Line::default());
-    let active = active_tasks(tasks, state.counts_to(context.now));
+    let life = app.view().map_or(Life::Gone, |view| view.life);
+    let active = tasks_at_work(state, life, context.now);
     lines.extend(running(&active, context, columns));
     lines.extend(blocked(tasks, context, columns));
     if let Some(work) = unlanded(tasks) {
