@@ -142,6 +142,16 @@ impl CliError {
         self
     }
 
+    /// The same, named after the command where that is what git is missing for.
+    pub fn needs_git(self, command: &'static str) -> Self {
+        match self {
+            Self::Work(WorktreeError::NotGit { why, .. }) => {
+                Self::Work(WorktreeError::NotGit { what: command, why })
+            }
+            other => other,
+        }
+    }
+
     /// The system refused something that has no path.
     pub fn system(what: &'static str, source: io::Error) -> Self {
         Self::System { what, source }
@@ -258,12 +268,21 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
     let message = paragraphs.next().unwrap_or_default();
     let message = message.trim_start_matches("error:").trim().to_owned();
     let mut hints = Vec::new();
+    let command = command_of(words);
+    if let Some(meant) = meant_elsewhere(error, &command) {
+        // The parser's own guesses would only lead astray.
+        return CliError::Said(ErrorMessage {
+            message,
+            hints: vec![meant],
+            code: exit::USAGE,
+            ..ErrorMessage::default()
+        });
+    }
     for line in rendered.lines().map(str::trim) {
         if let Some(tip) = line.strip_prefix("tip:") {
             hints.push(tip.trim().to_owned());
         }
     }
-    let command = command_of(words);
     if error.kind() == ErrorKind::InvalidValue
         && let Some((flag, next)) = free_text::forgotten(words, &mut Cli::command())
     {
@@ -277,6 +296,81 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
         code: exit::USAGE,
         ..ErrorMessage::default()
     })
+}
+
+/// Words of other loops and of older guides: command, what was typed, what to type here.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "descartes roadmap run",
+        "--reset",
+        "descartes roadmap reset FILE makes it begin anew",
+    ),
+    (
+        "descartes roadmap run",
+        "--roadmap",
+        "the file needs no flag: descartes roadmap run FILE",
+    ),
+    (
+        "descartes roadmap run",
+        "--status",
+        "descartes roadmap status FILE",
+    ),
+    (
+        "descartes roadmap run",
+        "--check",
+        "descartes roadmap check FILE",
+    ),
+    (
+        "descartes roadmap",
+        "--status",
+        "descartes roadmap status FILE",
+    ),
+    (
+        "descartes roadmap",
+        "--reset",
+        "descartes roadmap reset FILE makes it begin anew",
+    ),
+    (
+        "descartes roadmap",
+        "--roadmap",
+        "the file needs no flag: descartes roadmap run FILE",
+    ),
+    ("descartes loop", "stop", "descartes loop cancel"),
+    ("descartes loop", "kill", "descartes loop cancel --now"),
+    (
+        "descartes loop",
+        "run",
+        "descartes loop start --prompt \"your task\"",
+    ),
+    ("descartes", "stop", "descartes loop cancel"),
+    (
+        "descartes",
+        "ralph",
+        "descartes loop start --prompt \"your task\", or --scud-tag TAG for tasks",
+    ),
+    (
+        "descartes",
+        "ralph-loop",
+        "descartes loop start --prompt \"your task\", or --scud-tag TAG for tasks",
+    ),
+];
+
+/// Takes more words everywhere.
+const VERBOSE: &str = "everything that happens is told already; an agent's thoughts: --show-thinking; our own log: DESCARTES_LOG=debug";
+
+/// What is typed here for what was typed.
+fn meant_elsewhere(error: &clap::Error, command: &str) -> Option<String> {
+    let typed = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let typed = typed.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.as_str()),
+        _ => None,
+    })?;
+    if matches!(typed, "-v" | "--verbose") {
+        return Some(VERBOSE.to_owned());
+    }
+    let mut known = ELSEWHERE.iter();
+    let found = known.find(|(place, word, _)| *place == command && *word == typed);
+    found.map(|(_, _, here)| (*here).to_owned())
 }
 
 /// What people mean who forget `loop`, or `--prompt` before the task.

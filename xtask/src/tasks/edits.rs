@@ -166,7 +166,9 @@ fn judge(trial: &Trial<'_>, list: &Path, before: &BTreeSet<String>) -> Result<()
     }
     let text = fs::read_to_string(list).map_err(|error| error.to_string())?;
     for line in text.lines() {
-        let task = line.strip_prefix("- [x] **").and_then(|rest| rest.split('*').next());
+        let task = line
+            .strip_prefix("- [x] **")
+            .and_then(|rest| rest.split('*').next());
         if let Some(task) = task.filter(|task| !ran.contains(task)) {
             return Err(format!("{task} is ticked, and did not run"));
         }

@@ -113,13 +113,10 @@ fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, Cl
                     printer.json(&value);
                 }
             }
+            let follow = Named::As(name.clone()).command("logs", "-f");
             printer.talk(&format!(
-                "loop {name} is running in the background (pid {pid})"
+                "loop {name} is running in the background; follow it with: {follow}"
             ));
-            let named = Named::As(name);
-            for verb in ["status", "logs -f", "cancel"] {
-                printer.hint(&named.command(verb, ""));
-            }
             Ok(0)
         }
         StartReply::Over(over) => Ok(over.tell(printer)),

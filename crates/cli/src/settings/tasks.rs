@@ -24,6 +24,17 @@ use crate::trust::{self, Project, ScudGates};
 
 /// The task file of a SCUD tag.
 pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
+    find_source(dir, tag).map_err(|error| match tag.trim().contains(char::is_whitespace) {
+        // As other plugins' commands take it.
+        true => error.hinted(format!(
+            "if that is the task itself: descartes loop start --prompt {}",
+            shell_words::quote(tag)
+        )),
+        false => error,
+    })
+}
+
+fn find_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
     let Some(file) = find_task_file(dir, tag) else {
         let tags = tags_of_files(dir);
         if !tags.is_empty() {
@@ -31,7 +42,10 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
         }
         return Err(CliError::refused(
             format!("there are no SCUD tasks in {} or above it", dir.display()),
-            "create them with `scud init`, or pass the project's directory with --working-dir",
+            format!(
+                "a file with a first task: {}; tasks elsewhere: --working-dir DIR",
+                scud::first_task_command(Path::new(".scud/tasks/tasks.scg"), tag)
+            ),
         ));
     };
     check_tag(&file, tag)?;
@@ -84,6 +98,15 @@ fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
         return Ok(());
     };
     let names: Vec<String> = read.tag_names().map(str::to_owned).collect();
+    if names.is_empty() && text.trim().is_empty() {
+        return Err(CliError::refused(
+            format!("{}: there are no tasks in it yet", file.display()),
+            match form {
+                Form::Scg => format!("a first one: {}", scud::first_task_command(file, tag)),
+                _ => "add tasks to it, for example with `scud parse`".to_owned(),
+            },
+        ));
+    }
     if names.is_empty() || names.iter().any(|name| name == tag) {
         return Ok(());
     }

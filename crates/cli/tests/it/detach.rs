@@ -67,7 +67,10 @@ fn detach_prints_the_id_and_the_loop_goes_on_alone() {
     run.assert_code(0);
     let id = run.stdout().trim().to_owned();
     assert!(loop_dir(&world).ends_with(&id), "{run}");
-    assert!(run.stderr().contains("descartes loop cancel auth"), "{run}");
+    assert!(
+        run.stderr().contains("descartes loop logs auth -f"),
+        "{run}"
+    );
     let host: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(loop_dir(&world).join("host.json")).unwrap())
             .unwrap();

@@ -58,7 +58,7 @@ fn a_note_that_begins_with_a_dash_is_told_to_the_agent() {
     begun.assert_code(0);
     // What it says to type next can be typed.
     assert!(
-        begun.stderr().contains("descartes loop status -- -x"),
+        begun.stderr().contains("descartes loop logs -f -- -x"),
         "{begun}"
     );
     eventually("the agent is at work", LONG, || world.has("began"));

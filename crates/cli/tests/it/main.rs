@@ -19,6 +19,7 @@ mod docs_commands;
 mod engine;
 #[cfg(target_os = "linux")]
 mod engine_cluster;
+mod first_use;
 mod flags_agent;
 mod flags_done;
 mod flags_git;

@@ -30,7 +30,7 @@ fn graphs_that_cannot_be_run() {
             graph("1 | a | P | 1 | M\n1 | b | P | 1 | M\n", ""),
             "the id `1` is already used on line 5",
         ),
-        (String::new(), "there is no tag `auth`"),
+        (String::new(), "there are no tasks in it yet"),
         ("{\"auth\": {}}".to_owned(), "tasks.scg"),
     ] {
         let world = scud_project(&text);

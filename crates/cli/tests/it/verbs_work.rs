@@ -288,7 +288,8 @@ fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
     for arguments in [&["diff", "1"][..], &["rewind", "1", "--yes"]] {
         let run = verb(&world, arguments);
         run.assert_code(65);
-        assert!(run.stderr().contains("needs git"), "{run}");
+        let command = format!("descartes loop {} needs git", arguments[0]);
+        assert!(run.stderr().contains(&command), "{run}");
         assert!(run.stderr().contains("hint: "), "{run}");
     }
     assert_eq!(world.read("a.txt"), "2\n");

@@ -32,6 +32,13 @@ impl AgentLoop {
             CommitOutcome::Made { hash } => Ok(Some(hash)),
             CommitOutcome::Nothing => Ok(None),
             CommitOutcome::Failed { message } => {
+                let message = match message.contains("Please tell me who you are") {
+                    // Git's own advice is a page.
+                    true => {
+                        "Author identity unknown; set it with git config user.name NAME and git config user.email EMAIL"
+                    }
+                    false => &message,
+                };
                 self.d.warn(format!("no commit: {message}"))?;
                 Ok(None)
             }

@@ -38,6 +38,34 @@ pub use edit::{CellChange, EditError, ScudEdit};
 pub use model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 pub use set_status::set_status;
 
+use std::path::Path;
+
+use descartes_text::shell;
+
+/// A command that writes a task file with a first task of this tag.
+pub fn first_task_command(file: &Path, tag: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let tag = if tag.chars().all(is_plain) {
+        tag
+    } else {
+        "my-tag"
+    };
+    let text =
+        format!("# SCUD Graph v1\\n# Phase: {tag}\\n\\n@nodes\\n1 | First task | P | 3 | M\\n");
+    let folder = file.parent().filter(|folder| !folder.is_dir());
+    let folder = folder.map(|folder| {
+        format!(
+            "mkdir -p {} && ",
+            shell::word(&folder.display().to_string())
+        )
+    });
+    format!(
+        "{}printf '{text}' > {}",
+        folder.unwrap_or_default(),
+        shell::word(&file.display().to_string())
+    )
+}
+
 /// How a task file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {

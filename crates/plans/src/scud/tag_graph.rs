@@ -87,7 +87,10 @@ impl ScudFile {
         let names: Vec<&str> = self.tag_names().collect();
         let finding = Finding::error(Place::FILE, format!("there is no tag `{tag}`"));
         match names.as_slice() {
-            [] => finding.hint("the file has no tags"),
+            [] => finding.hint(format!(
+                "the file has no tags; one begins with the lines `# Phase: {tag}` and `@nodes`, then a line for each \
+                 task: `1 | First task | P | 3 | M`"
+            )),
             names => finding.hint(format!("known tags: {}", names.join(", "))),
         }
     }

@@ -94,9 +94,7 @@ fn text() -> impl Strategy<Value = String> {
 
 fn known(list: &TaskList) -> Vec<KnownTask> {
     let tasks = list.tasks.iter();
-    tasks
-        .map(KnownTask::of)
-        .collect()
+    tasks.map(KnownTask::of).collect()
 }
 
 /// A task, whether it is done, and its marks: file, place, whether it says done.

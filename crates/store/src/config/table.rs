@@ -31,10 +31,10 @@ macro_rules! settings_table {
                     /// Use no promise: the gates alone decide, or exit code 0 if there are none
                     #[arg(long)]
                     no_promise: bool = Never;
-                    /// How the promise must appear in the output [default: depends on the backend]
+                    /// How the promise must appear in the output [default: tagged for understood agents and tasks of lists; else line]
                     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromiseMatch>())]
                     promise_match: Option<PromiseMatch> = Never;
-                    /// Whether the first prompt tells the agent how to print it [default: depends on the backend]
+                    /// Whether the first prompt tells the agent how to print it [default: on for understood agents and tasks; else off]
                     #[arg(long, value_name = "WHEN", value_parser = values::switch())]
                     promise_hint: Option<bool> = Never => promise_hint;
                     /// Time without output after the promise before the iteration is ended [default: 10s]

@@ -30,6 +30,18 @@ pub fn look(profiles: &Profiles, ctx: &CommandContext) -> Finding {
     finding
 }
 
+/// What has no limit, each reason once: `memory: no groups` and `processes: no groups`.
+fn by_reason(missing: &[String]) -> Vec<(Vec<&str>, &str)> {
+    let mut reasons: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (what, why) in missing.iter().filter_map(|one| one.split_once(": ")) {
+        match reasons.iter_mut().find(|(_, known)| *known == why) {
+            Some((whats, _)) => whats.push(what),
+            None => reasons.push((vec![what], why)),
+        }
+    }
+    reasons
+}
+
 fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding {
     if let Err(error) = std::fs::create_dir_all(folder) {
         let why = format!("not tried: {}: {error}", folder.display());
@@ -45,8 +57,8 @@ fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding 
             if !found.limits.is_empty() {
                 told.push_str(&format!("; strict: at most {}", found.limits.join(", ")));
             }
-            for missing in &found.unlimited {
-                told.push_str(&format!("; no limit on {missing}"));
+            for (what, why) in by_reason(&found.unlimited) {
+                told.push_str(&format!("; no limit on {}: {why}", what.join(" and ")));
             }
             ok(CHECK, told)
         }
@@ -97,4 +109,16 @@ fn try_in(
     let trial =
         TrialSandbox::prepare(&settings, &config, folder, RunPurpose::Agent, generic, None)?;
     Ok(trial.summary(&config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let missing = ["processes: no groups", "memory: no groups"].map(str::to_owned);
+        let told = by_reason(&missing);
+        assert_eq!(told, [(vec!["processes", "memory"], "no groups")]);
+    }
 }

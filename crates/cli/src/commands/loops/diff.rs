@@ -26,6 +26,10 @@ use crate::style::Paint;
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    show(args, ctx).map_err(|error| error.needs_git("descartes loop diff"))
+}
+
+fn show(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, ctx)?;
     found.refuse_displaced()?;
     let trees = found.trees(iteration).map_err(|error| {

@@ -29,6 +29,10 @@ const REWIND_TIMEOUT: Duration = Duration::from_secs(60);
 const NAMED: usize = 20;
 
 pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    put_back(args, ctx).map_err(|error| error.needs_git("descartes loop rewind"))
+}
+
+fn put_back(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let found = find(&args.which, ctx)?;
     found.refuse_displaced()?;
     let all = loops(ctx, &found.meta().working_dir)?;
