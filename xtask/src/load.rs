@@ -77,10 +77,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         for child in &mut self.children {
             // Not reaped yet, so its group is its own.
-            drop(killpg(
-                Pid::from_raw(child.id().cast_signed()),
-                Signal::SIGKILL,
-            ));
+            killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).ok();
             drop(child.wait());
         }
         drop(fs::remove_dir_all(&self.folder));

@@ -94,7 +94,9 @@ mod slept {
     pub(super) fn beyond_the_clock() -> Duration {
         static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
         let path = PATH.get_or_init(|| std::env::var_os(FILE).map(PathBuf::from));
-        let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        let text = path
+            .as_ref()
+            .and_then(|path| std::fs::read_to_string(path).ok());
         let shared = text.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         Duration::from_millis(MILLIS.load(Ordering::SeqCst)) + Duration::from_millis(shared)
     }

@@ -145,7 +145,10 @@ pub fn call_guards_holding(lock: &Path, call: GuardCall) {
         match call {
             GuardCall::Wake => wake(&guard),
             GuardCall::Kill => {
-                info!(pid = guard.pid, "the guard of a dead host does not end: killed");
+                info!(
+                    pid = guard.pid,
+                    "the guard of a dead host does not end: killed"
+                );
                 signal(&guard, Signal::SIGKILL);
             }
         }

@@ -67,8 +67,8 @@ pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
 pub use suspend::{RunClock, stop_with_trees, time_stopped};
 pub use sys::{
-    close_all_on_exec, fit_into_address_space, hear_of_children, ignore_ending_signals, inherited_socket, landlock_abi,
-    obey_ending_signals, receive_with_fds, send_with_fds,
+    close_all_on_exec, fit_into_address_space, hear_of_children, ignore_ending_signals,
+    inherited_socket, landlock_abi, obey_ending_signals, receive_with_fds, send_with_fds,
 };
 pub use tcp_peer::{LineOfProcess, TcpPeer};
 pub use waiting::{Waiting, wait_for_exit};

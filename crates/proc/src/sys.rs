@@ -322,8 +322,8 @@ pub fn hear_of_children() {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let asked = libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) == 0;
-        let is_deaf = action.sa_sigaction == libc::SIG_IGN
-            || action.sa_flags & libc::SA_NOCLDWAIT != 0;
+        let is_deaf =
+            action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0;
         if asked && is_deaf {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         }

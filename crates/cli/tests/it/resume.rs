@@ -636,7 +636,10 @@ fn whoever_takes_a_loop_whose_state_file_is_behind_its_journal_brings_it_up_to_d
     assert!(status.stdout().contains("Completed: Yes"), "{status}");
     resume(&world, &[]).assert_code(0);
     assert_eq!(state(&world)["completed"], true);
-    assert_eq!(state(&world)["exit_reason"]["type"], "completion_promise_detected");
+    assert_eq!(
+        state(&world)["exit_reason"]["type"],
+        "completion_promise_detected"
+    );
     behind();
     descartes(&world, &["loop", "cancel"]).assert_code(0);
     assert_eq!(state(&world)["completed"], true);

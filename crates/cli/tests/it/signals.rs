@@ -294,7 +294,9 @@ fn a_task_loop_fits_into_a_small_address_space() {
 #[test]
 fn a_task_loop_whose_guards_are_stopped_goes_on_and_ends() {
     let world = scud_project(graph("1 | first | P | 1 | M\n2 | second | P | 1 | M\n", ""));
-    let agent = world.agent("touch ../../../up\nwait-file ../../../go\nwrite work-${DESCARTES_TASK_ID} x ;; promise");
+    let agent = world.agent(
+        "touch ../../../up\nwait-file ../../../go\nwrite work-${DESCARTES_TASK_ID} x ;; promise",
+    );
     let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
     let mut command = world.descartes(words);
     command.args(["--verify", "sleep 0.3"]);
@@ -304,7 +306,9 @@ fn a_task_loop_whose_guards_are_stopped_goes_on_and_ends() {
     let stop_guards = move || {
         let below = process::descendants(pid);
         let guards = below.iter().filter(|one| one.command.contains("__guard"));
-        guards.map(|one| process::send(one.pid, Signal::SIGSTOP)).count()
+        guards
+            .map(|one| process::send(one.pid, Signal::SIGSTOP))
+            .count()
     };
     eventually("guards", SOON, || stop_guards() > 1);
     eventually("an agent", SOON, || world.state().join("up").exists());

@@ -27,9 +27,9 @@ use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
 use super::trees::{Sharing, Trees};
+use crate::host::confined_programs::with_confined_programs;
 use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
-use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, Retry, find_all, git_of, resolve_all};
 use crate::worktree::deadline::Deadline;
 

@@ -127,7 +127,10 @@ impl StoredClaim {
         let passed = match (self, now) {
             (
                 Self::Value {
-                    claim: TaskClaim::Closed { moment: Some(then), .. },
+                    claim:
+                        TaskClaim::Closed {
+                            moment: Some(then), ..
+                        },
                     ..
                 },
                 Some(now),

@@ -185,8 +185,7 @@ pub(super) fn make_attempt(
             done.news = making.run_job(ctx);
             mirror.over();
             ctx.note_limit(&offer.order.config.backend.backend_type, &mut done.news.end);
-            if clock.has_stood_still() && matches!(done.news.end, AttemptEnd::Failed { .. })
-            {
+            if clock.has_stood_still() && matches!(done.news.end, AttemptEnd::Failed { .. }) {
                 // It may have failed because it stood still.
                 done.news.end = AttemptEnd::Interrupted;
             }
@@ -562,9 +561,7 @@ mod tests {
         let told = engine.follow(&subject, FollowFrom::Start).unwrap();
         let notes = std::iter::from_fn(|| told.recv_timeout(Duration::from_millis(200)).ok());
         let notes = notes.filter_map(|delivery| match delivery {
-            descartes_bridge::Delivery::Entry(entry) => {
-                serde_json::from_slice(entry.value()?).ok()
-            }
+            descartes_bridge::Delivery::Entry(entry) => serde_json::from_slice(entry.value()?).ok(),
             _ => None,
         });
         let notes: Vec<AttemptNote> = notes.collect();
