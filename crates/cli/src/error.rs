@@ -303,7 +303,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "descartes roadmap run",
         "--reset",
-        "descartes roadmap reset FILE makes it begin anew",
+        "to begin anew: descartes roadmap reset FILE",
     ),
     (
         "descartes roadmap run",
@@ -328,7 +328,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "descartes roadmap",
         "--reset",
-        "descartes roadmap reset FILE makes it begin anew",
+        "to begin anew: descartes roadmap reset FILE",
     ),
     (
         "descartes roadmap",

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::config::{IterativeLoopConfig, LoopBackendConfig};
 use crate::event::{Decided, Event};
 pub use crate::field_change::FieldChange;
-use crate::field_change::cut;
+use crate::field_change::{cut, is_limit};
 use crate::state::{IterativeLoopState, LoopState};
 use crate::steering::Sender;
 
@@ -158,9 +158,8 @@ pub fn edited(
 /// of it: what a person forbade stays forbidden.
 pub fn tightened(state: &LoopState, file: &IterativeLoopState, from: Option<&Sender>) -> Edit {
     let all = changes(&state.config, &file.config).into_iter();
-    let (applied, rest): (Vec<_>, Vec<_>) = all.partition(|(change, weight)| {
-        *weight == Weight::Harmless && LIMITS.contains(&change.field.as_str())
-    });
+    let (applied, rest): (Vec<_>, Vec<_>) =
+        all.partition(|(change, weight)| *weight == Weight::Harmless && is_limit(&change.field));
     if applied.is_empty() {
         return Edit::default();
     }
@@ -294,26 +293,6 @@ fn put_back(
     config
 }
 
-/// Fields of which less is tighter.
-const LIMITS: [&str; 11] = [
-    "max_iterations",
-    "max_duration_secs",
-    "max_cost_usd",
-    "max_tokens",
-    "iteration_timeout_secs",
-    "idle_timeout_secs",
-    "max_failures",
-    "max_log_bytes",
-    "verify_timeout_secs",
-    "max_spec_tokens",
-    "stall_after",
-];
-
-/// Whether it is a field of which less is tighter.
-pub(crate) fn is_limit(field: &str) -> bool {
-    LIMITS.contains(&field)
-}
-
 fn weight(field: &str, from: &Value, to: &Value) -> Weight {
     let harmless = match field {
         "prompt"
@@ -330,7 +309,7 @@ fn weight(field: &str, from: &Value, to: &Value) -> Weight {
         | "git.branch_template"
         | "git.tag_green" => true,
         "verify" => is_more_of(from, to),
-        limit if LIMITS.contains(&limit) => is_tighter(from, to),
+        limit if is_limit(limit) => is_tighter(from, to),
         "permissions" => rights(to) < rights(from),
         _ => false,
     };

@@ -38,3 +38,23 @@ pub(crate) fn cut(text: String) -> String {
         None => text,
     }
 }
+
+/// Fields of which less is tighter.
+const LIMITS: [&str; 11] = [
+    "max_iterations",
+    "max_duration_secs",
+    "max_cost_usd",
+    "max_tokens",
+    "iteration_timeout_secs",
+    "idle_timeout_secs",
+    "max_failures",
+    "max_log_bytes",
+    "verify_timeout_secs",
+    "max_spec_tokens",
+    "stall_after",
+];
+
+/// Whether it is a field of which less is tighter.
+pub(crate) fn is_limit(field: &str) -> bool {
+    LIMITS.contains(&field)
+}

@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Environment, IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
-use crate::edits::is_limit;
 use crate::event::facts::{
     GateFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
-use crate::field_change::FieldChange;
+use crate::field_change::{FieldChange, is_limit};
 use crate::outcome::IterativeExitReason;
 use crate::sandbox::{Denial, PlantedInGit, SandboxSummary};
 pub use crate::spent::Spent;

@@ -689,6 +689,10 @@ fn untie(nodes: &mut [TaskNode], id: &TaskId) {
 }
 
 /// How many random worlds are tried: a campaign takes more of them.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel itself reads no environment"
+)]
 fn worlds() -> u32 {
     let asked = std::env::var("DESCARTES_RANDOM_WORLDS").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(600)

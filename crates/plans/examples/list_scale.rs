@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use descartes_plans::lists::{
-    By, ListContext, ListFile, ListFormat, ListOptions, by_content, read,
+    By, KnownTask, ListContext, ListFile, ListFormat, ListOptions, by_content, read,
 };
 use serde_json::json;
 
@@ -357,10 +357,7 @@ fn measured((name, format, text): Shape, tasks: usize) -> serde_json::Value {
         if by == By::Task {
             report["peak_kib"] = (peak_kib() - before).into();
             report["waves"] = plan.waves().len().into();
-            let known = list.tasks.iter();
-            let known: Vec<(String, String)> = known
-                .map(|task| (task.id.clone(), task.title.clone()))
-                .collect();
+            let known: Vec<KnownTask> = list.tasks.iter().map(KnownTask::of).collect();
             let id = &list.tasks[list.tasks.len() / 2].id;
             let context = ListContext {
                 known: &known,

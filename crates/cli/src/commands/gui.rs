@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::agents::installed::{self, Printed};
+use super::agents::installed::{self, VersionAnswer};
 use crate::args::setup::GuiArgs;
 use crate::error::{CliError, at};
 use crate::session::program::this_program;
@@ -39,8 +39,8 @@ fn window(ctx: &CommandContext) -> Result<PathBuf, CliError> {
     for program in beside.into_iter().chain(in_path) {
         let answer = installed::printed(&program, &["--version".to_owned()]);
         let line = match &answer {
-            Printed::Text(text) => text.lines().next(),
-            Printed::Nothing | Printed::Late => None,
+            VersionAnswer::Text(text) => text.lines().next(),
+            VersionAnswer::Nothing | VersionAnswer::Late => None,
         };
         match line {
             Some(ANSWER) => return Ok(program),

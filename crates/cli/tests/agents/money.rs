@@ -84,9 +84,8 @@ fn every_iteration_has_its_receipt() {
             .run(stage.world.descartes(["loop", "history"]))
             .stdout();
         assert_eq!(history.contains('$'), told, "{agent}: {history}");
-        assert_eq!(
-            history.contains('?'),
-            !told,
+        assert!(
+            !history.contains('?') && (told || history.contains('–')),
             "unknown is told as unknown: {agent}: {history}"
         );
     }

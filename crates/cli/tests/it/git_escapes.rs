@@ -195,7 +195,7 @@ fn attempts(number: usize, row: &GitRow) -> Vec<Attempt> {
         .alone()],
         (GitPlace::Tree, ".gitignore" | ".mailmap") => vec![one(format!("echo \"{ev}\" >> {}", row.name))],
         (GitPlace::Tree, ".lfsconfig") => vec![one(format!("printf '[lfs]\\n\\turl = x\\n[lfs \"customtransfer.x\"]\\n\\tpath = %s\\n' \"{ev}\" > .lfsconfig"))],
-        other => panic!("no attempt at {other:?}"),
+        other => unreachable!("no attempt at {other:?}"),
     }
 }
 
@@ -511,7 +511,7 @@ fn commits_of_a_sandboxed_loop_are_signed_by_the_persons_program_alone() {
             "included" => {
                 world.write(
                     "team.gitconfig",
-                    &format!(
+                    format!(
                         "[gpg]\n\tprogram = {}\n",
                         world.bin().join("signer").display()
                     ),

@@ -177,6 +177,7 @@ fn a_loop_is_paused_told_something_continued_and_ended() {
     let script = "save-prompt prompt-${DESCARTES_ITERATION} ;; wait-file go-${DESCARTES_ITERATION}";
     let (world, mut client) = served(script, &[]);
     start(&mut client, json!({ "name": "x" }));
+    eventually("the agent", SOON, || world.has("prompt-1"));
     let paused = client.done("pause", &json!({ "loop": "x" }));
     assert_eq!(paused["answer"], "accepted", "{paused}");
     // A note that looks like a flag is a note.

@@ -94,7 +94,7 @@ impl LoopSandbox {
             return Some(Err(why));
         }
         let kept = ["user.", "author.", "committer.", "gpg."];
-        let of_signing = |key: &&Setting| kept.iter().any(|kept| key.key.starts_with(kept));
+        let of_signing = |key: &&GitSetting| kept.iter().any(|kept| key.key.starts_with(kept));
         let kept = listed.0.iter().filter(of_signing);
         Some(Ok(Signing {
             settings: kept
@@ -106,14 +106,14 @@ impl LoopSandbox {
 }
 
 /// One setting, and the file that it stands in.
-struct Setting {
+struct GitSetting {
     key: String,
     value: String,
     file: Option<PathBuf>,
 }
 
 /// Settings as git lists them, without those of our own call.
-struct Listed(Vec<Setting>);
+struct Listed(Vec<GitSetting>);
 
 impl Listed {
     /// `scope NUL origin NUL key LF value NUL …`; a key without a value is `true`.
@@ -127,7 +127,7 @@ impl Listed {
                 continue;
             }
             let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-            all.push(Setting {
+            all.push(GitSetting {
                 key: key.to_owned(),
                 value: value.to_owned(),
                 file: origin.strip_prefix("file:").map(|file| top.join(file)),
@@ -136,7 +136,7 @@ impl Listed {
         Self(all)
     }
 
-    fn get(&self, key: &str) -> Option<&Setting> {
+    fn get(&self, key: &str) -> Option<&GitSetting> {
         self.0.iter().rev().find(|set| set.key == key)
     }
 

@@ -135,11 +135,13 @@ impl ConfinedPrograms {
                     files.insert(file.parent().unwrap_or(top).join(value));
                 }
             }
-            let is_program = match (key.split_once('.'), key.rsplit_once('.')) {
-                (Some(("filter", _)), Some((_, "clean" | "smudge" | "process"))) => true,
-                (Some(("merge", _)), Some((_, "driver"))) => true,
-                _ => false,
-            };
+            let is_program = matches!(
+                (key.split_once('.'), key.rsplit_once('.')),
+                (
+                    Some(("filter", _)),
+                    Some((_, "clean" | "smudge" | "process"))
+                ) | (Some(("merge", _)), Some((_, "driver")))
+            );
             if is_program && !value.is_empty() && !is_known(value) {
                 commands.insert((key.to_owned(), value.to_owned()));
             }

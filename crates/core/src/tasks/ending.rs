@@ -180,7 +180,8 @@ impl Runner<'_> {
                     _ => {}
                 },
                 Some(message) => {
-                    if self.handle_control(message)? == Some(EndRun::Kill) {
+                    let end = self.handle_control(message)?;
+                    if end == Some(EndRun::Kill) {
                         self.kill_all();
                     }
                 }

@@ -13,7 +13,6 @@ use descartes_proc::Ending;
 use super::git_cache::{CommitObject, IndexSummary, RepoCache, is_missing, stamp_of};
 use super::git_error::GitError;
 use super::locks::{HURRY, Locks, Passed, named_in};
-use super::trees::{link_above, zero_ended};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
@@ -77,6 +76,26 @@ type Asked<T> = Result<T, GitError>;
 pub(super) fn path_of(printed: &[u8]) -> PathBuf {
     let bytes = printed.strip_suffix(b"\n").unwrap_or(printed);
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+/// The first part of a path in a tree, short of its end, that is a link and may lead elsewhere.
+pub(super) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let mut above = above.into_iter().map(|part| tree.join(part));
+    above.find(|part| part != tree && part.is_symlink())
+}
+
+/// Paths as git reads them, with a NUL after each and a prefix before each.
+pub(super) fn zero_ended<'p>(prefix: &str, paths: impl Iterator<Item = &'p Path>) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut bytes = Vec::new();
+    for path in paths {
+        bytes.extend_from_slice(prefix.as_bytes());
+        bytes.extend_from_slice(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
 }
 
 /// Paths with a NUL after each.

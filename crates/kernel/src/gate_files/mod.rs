@@ -7,7 +7,7 @@ mod shell;
 use std::collections::BTreeSet;
 
 pub use glob::{expand, is_pattern};
-use shell::{Command, Shell, UNKNOWN};
+use shell::{Shell, ShellCommand, UNKNOWN};
 
 /// Programs that do what a file of the project says, and these files.
 const MANIFESTS: [(&[&str], &[&str]); 15] = [
@@ -227,8 +227,8 @@ impl FoundNames {
     fn command(
         &mut self,
         shell: &mut Shell<'_>,
-        command: &Command,
-        before: Option<&Command>,
+        command: &ShellCommand,
+        before: Option<&ShellCommand>,
         here: &str,
     ) -> Option<String> {
         if self.looks_at_output && command.is_used {
@@ -311,8 +311,8 @@ impl FoundNames {
         shell: &mut Shell<'_>,
         base: &str,
         arguments: &[String],
-        command: &Command,
-        before: Option<&Command>,
+        command: &ShellCommand,
+        before: Option<&ShellCommand>,
         here: &str,
     ) {
         let mut words = arguments.iter();
@@ -346,7 +346,7 @@ impl FoundNames {
     }
 
     /// Files that a command prints, by content or name, for one that runs what it is given.
-    fn printed(&mut self, command: &Command, here: &str) {
+    fn printed(&mut self, command: &ShellCommand, here: &str) {
         match command.words.split_first() {
             Some((program, arguments)) if program == "find" => {
                 for pattern in find_patterns(arguments) {
@@ -410,7 +410,7 @@ fn started(words: &[String]) -> usize {
     while at < words.len() {
         let program = words[at].rsplit('/').next().unwrap_or(&words[at]);
         let verb = words.get(at + 1).map_or("", String::as_str);
-        if RUNNERS.iter().any(|known| *known == (program, verb)) {
+        if RUNNERS.contains(&(program, verb)) {
             at += 2;
         } else if let Some((_, valued, skipped)) =
             STARTERS.iter().find(|(name, ..)| *name == program)

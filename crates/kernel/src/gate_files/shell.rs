@@ -11,7 +11,7 @@ const DEEPEST: usize = 8;
 
 /// A simple command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     pub(super) words: Vec<String>,
     /// Variables that are set before it.
     pub(super) set: Vec<(String, String)>,
@@ -49,7 +49,7 @@ impl<'e> Shell<'e> {
         }
     }
 
-    pub(super) fn commands(&mut self, text: &str) -> Vec<Command> {
+    pub(super) fn commands(&mut self, text: &str) -> Vec<ShellCommand> {
         if self.within >= DEEPEST {
             return Vec::new();
         }
@@ -60,11 +60,11 @@ impl<'e> Shell<'e> {
             chars: &chars,
             at: 0,
             out: Vec::new(),
-            now: Command::default(),
+            now: ShellCommand::default(),
             word: String::new(),
             is_word: false,
             is_quoted: false,
-            target: Target::Word,
+            target: WordUse::Word,
             documents: Vec::new(),
         };
         reading.run();
@@ -137,7 +137,7 @@ impl<'e> Shell<'e> {
 
 /// What the word under way is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum WordUse {
     Word,
     /// Behind `<`.
     Read,
@@ -153,12 +153,12 @@ struct Reading<'r, 'e> {
     shell: &'r mut Shell<'e>,
     chars: &'r [char],
     at: usize,
-    out: Vec<Command>,
-    now: Command,
+    out: Vec<ShellCommand>,
+    now: ShellCommand,
     word: String,
     is_word: bool,
     is_quoted: bool,
-    target: Target,
+    target: WordUse,
     /// Ends of documents that begin at the next line.
     documents: Vec<String>,
 }
@@ -360,11 +360,12 @@ impl Reading<'_, '_> {
     fn also(&mut self, inner: &str) {
         let depth = self.now.depth + 1;
         let found = self.shell.commands(inner);
-        self.out.extend(found.into_iter().map(|command| Command {
-            is_used: true,
-            depth: command.depth + depth,
-            ..command
-        }));
+        self.out
+            .extend(found.into_iter().map(|command| ShellCommand {
+                is_used: true,
+                depth: command.depth + depth,
+                ..command
+            }));
     }
 
     fn redirection(&mut self, c: char) {
@@ -390,10 +391,10 @@ impl Reading<'_, '_> {
             self.at += 1;
         }
         self.target = match (c, signs) {
-            ('<', 1) => Target::Read,
-            ('<', 2) => Target::Document,
-            ('<', _) => Target::Input,
-            _ => Target::Write,
+            ('<', 1) => WordUse::Read,
+            ('<', 2) => WordUse::Document,
+            ('<', _) => WordUse::Input,
+            _ => WordUse::Write,
         };
     }
 
@@ -403,12 +404,12 @@ impl Reading<'_, '_> {
         }
         let word = std::mem::take(&mut self.word);
         let is_quoted = std::mem::take(&mut self.is_quoted);
-        match std::mem::replace(&mut self.target, Target::Word) {
-            Target::Read => return self.now.reads.push(word),
-            Target::Input => return self.now.input.push_str(&word),
-            Target::Document => return self.documents.push(word),
-            Target::Write => return,
-            Target::Word => {}
+        match std::mem::replace(&mut self.target, WordUse::Word) {
+            WordUse::Read => return self.now.reads.push(word),
+            WordUse::Input => return self.now.input.push_str(&word),
+            WordUse::Document => return self.documents.push(word),
+            WordUse::Write => return,
+            WordUse::Word => {}
         }
         if self.now.words.is_empty() && !is_quoted && RESERVED.contains(&word.as_str()) {
             return;
@@ -424,10 +425,10 @@ impl Reading<'_, '_> {
 
     fn end_command(&mut self, feeds: bool) {
         self.end_word();
-        let next = Command {
+        let next = ShellCommand {
             depth: self.now.depth,
             is_fed: feeds,
-            ..Command::default()
+            ..ShellCommand::default()
         };
         let mut command = std::mem::replace(&mut self.now, next);
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();

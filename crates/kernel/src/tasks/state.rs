@@ -1021,6 +1021,10 @@ mod tests {
         );
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the kernel itself looks at no clock"
+    )]
     #[test]
     fn tasks_are_counted_as_fast_in_many_waves_as_in_one() {
         let state = |waves: u32| {

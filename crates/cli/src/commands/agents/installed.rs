@@ -80,9 +80,9 @@ pub fn look<'a>(
 pub fn look_for(profile: &Profile, ctx: &CommandContext) -> Option<Installed> {
     let found = find(profile, ctx)?;
     let version = match printed(&found.program, &profile.version_args) {
-        Printed::Text(text) => profile.judge_version(&text),
-        Printed::Nothing => profile.judge_version(""),
-        Printed::Late => VersionSeen::Late,
+        VersionAnswer::Text(text) => profile.judge_version(&text),
+        VersionAnswer::Nothing => profile.judge_version(""),
+        VersionAnswer::Late => VersionSeen::Late,
     };
     Some(Installed {
         version: Some(version),
@@ -111,7 +111,7 @@ pub fn program(name: &str, ctx: &CommandContext) -> Option<PathBuf> {
 
 /// What came of asking a program for its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Printed {
+pub enum VersionAnswer {
     Text(String),
     /// It could not be asked, or failed.
     Nothing,
@@ -120,11 +120,11 @@ pub enum Printed {
 }
 
 /// What the program prints when asked for its version.
-pub fn printed(program: &Path, arguments: &[String]) -> Printed {
+pub fn printed(program: &Path, arguments: &[String]) -> VersionAnswer {
     printed_within(program, arguments, VERSION_TIMEOUT)
 }
 
-fn printed_within(program: &Path, arguments: &[String], patience: Duration) -> Printed {
+fn printed_within(program: &Path, arguments: &[String], patience: Duration) -> VersionAnswer {
     let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -132,19 +132,19 @@ fn printed_within(program: &Path, arguments: &[String], patience: Duration) -> P
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = child else {
-        return Printed::Nothing;
+        return VersionAnswer::Nothing;
     };
     if !ends(&mut child, Instant::now() + patience) {
         // It is asked no more; what became of it does not matter.
         drop(child.kill());
         drop(child.wait());
-        return Printed::Late;
+        return VersionAnswer::Late;
     }
     match child.wait_with_output() {
         Ok(output) if output.status.success() => {
-            Printed::Text(String::from_utf8_lossy(&output.stdout).into_owned())
+            VersionAnswer::Text(String::from_utf8_lossy(&output.stdout).into_owned())
         }
-        _ => Printed::Nothing,
+        _ => VersionAnswer::Nothing,
     }
 }
 
@@ -187,9 +187,12 @@ mod tests {
             printed_within(Path::new("/bin/sh"), &words, patience)
         };
         let (long, short) = (Duration::from_secs(600), Duration::from_millis(50));
-        assert_eq!(sh("echo 1.2", long), Printed::Text("1.2\n".to_owned()));
-        assert_eq!(sh("exit 3", long), Printed::Nothing);
-        assert_eq!(sh("exec sleep 1000", short), Printed::Late);
+        assert_eq!(
+            sh("echo 1.2", long),
+            VersionAnswer::Text("1.2\n".to_owned())
+        );
+        assert_eq!(sh("exit 3", long), VersionAnswer::Nothing);
+        assert_eq!(sh("exec sleep 1000", short), VersionAnswer::Late);
         let profiles = Profiles::builtin();
         let profile = profiles.get("gemini").unwrap();
         let late = show_version(profile, Some(&VersionSeen::Late));

@@ -1,17 +1,17 @@
 //! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
 
-use descartes_agents::agent::{Permissions, PromptMode};
+use descartes_agents::agent::PromptMode;
 use descartes_core::host::{self, HostSettings, OnExistingState};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_store::config::Source;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
-use descartes_text::units::{Secs, show_size, show_usd};
+use descartes_text::units::show_size;
 
+use super::plan_rows::{gates, limits, permissions};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::start::Start;
 use crate::style::Tone;
-use crate::view::words;
 
 pub fn run(
     start: &Start,
@@ -119,35 +119,6 @@ fn plan(
     Ok(rows)
 }
 
-pub(super) fn gates(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
-    let row = |gate: &String| ("gate", gate.clone());
-    config.verify.iter().map(row).collect()
-}
-
-pub(super) fn permissions(config: &IterativeLoopConfig) -> &'static str {
-    match config.permissions {
-        Permissions::Agent => "what the agent's own settings allow",
-        Permissions::Edit => "edit: it may change files",
-        Permissions::All => "all: it may do anything that the sandbox allows",
-    }
-}
-
-/// How often, how long, for how much.
-pub(super) fn limits(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
-    let none = || "no limit".to_owned();
-    let time = |limit: Option<Secs>| limit.map_or_else(none, |Secs(limit)| words::seconds(limit));
-    let iterations = config.max_iterations;
-    vec![
-        (
-            "iterations",
-            iterations.map_or_else(none, |limit| format!("at most {limit}")),
-        ),
-        ("each at most", time(config.iteration_timeout_secs)),
-        ("total at most", budgets(config)),
-        ("hung after", time(Some(config.idle_timeout_secs))),
-    ]
-}
-
 fn done_when(config: &IterativeLoopConfig) -> String {
     let gates = !config.verify.is_empty();
     match (&config.completion_promise, gates) {
@@ -157,24 +128,6 @@ fn done_when(config: &IterativeLoopConfig) -> String {
         (Some(promise), false) => format!("<promise>{promise}</promise> is claimed"),
         (None, true) => "every gate passes".to_owned(),
         (None, false) => "the agent exits with code 0".to_owned(),
-    }
-}
-
-fn budgets(config: &IterativeLoopConfig) -> String {
-    let parts: Vec<String> = [
-        config
-            .max_duration_secs
-            .map(|Secs(limit)| words::seconds(limit)),
-        config.max_cost_usd.map(show_usd),
-        config.max_tokens.map(words::tokens),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if parts.is_empty() {
-        "no limit".to_owned()
-    } else {
-        parts.join(", ")
     }
 }
 

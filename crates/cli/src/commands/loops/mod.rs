@@ -7,6 +7,7 @@ mod dry_run;
 mod history;
 mod list;
 mod logs;
+mod plan_rows;
 mod remote_agents;
 pub mod resume;
 mod rewind;

@@ -8,7 +8,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_plans::graph::{TaskStatus, render};
 
-use super::dry_run;
+use super::plan_rows;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::style::Tone;
@@ -129,14 +129,14 @@ fn rows(
     tasks: &TasksConfig,
     settings: &HostSettings,
 ) -> Vec<(&'static str, String)> {
-    let mut rows = dry_run::gates(config);
+    let mut rows = plan_rows::gates(config);
     if config.verify.is_empty() {
         rows.push(("gate", "none for every task: each task's own".to_owned()));
     }
-    rows.push(("permissions", dry_run::permissions(config).to_owned()));
+    rows.push(("permissions", plan_rows::permissions(config).to_owned()));
     rows.push(("sandbox", host::foreseen_level(config, settings)));
     rows.push(("attempts", attempts(tasks)));
-    rows.extend(dry_run::limits(config));
+    rows.extend(plan_rows::limits(config));
     rows.push((
         "place",
         match tasks.place {

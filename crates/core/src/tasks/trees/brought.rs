@@ -10,9 +10,10 @@ use std::sync::PoisonError;
 
 use descartes_kernel::tasks::{BeforeAgent, WorkShare};
 
-use super::files::{read_note, remove_all, write_note, zero_ended};
+use super::files::{read_note, remove_all, write_note};
 use super::{Done, Trees};
 use crate::tasks::content_mark::ContentMark;
+use crate::tasks::git::zero_ended;
 use crate::tasks::git::{ChangedPaths, Repo, path_from, zero_ended_paths};
 
 /// What lay in a tree before its agent, or its gates, began.

@@ -1,7 +1,7 @@
 //! Files of worktrees and our notes beside them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lets us into all folders below, and write to them: caches of modules often are as nobody may change them.
 pub(super) fn open_folders(dir: &Path) {
@@ -37,14 +37,6 @@ pub(super) fn remove_all(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// The first part of a path in a tree, short of its end, that is a link and may lead elsewhere.
-pub(in crate::tasks) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
-    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
-    above.reverse();
-    let mut above = above.into_iter().map(|part| tree.join(part));
-    above.find(|part| part != tree && part.is_symlink())
 }
 
 /// Writes a note of ours beside a tree. Agents can reach that folder: never through a link.
@@ -90,21 +82,6 @@ pub(super) fn remove_with_folders(top: &Path, path: &Path) -> std::io::Result<()
         folder = empty.parent();
     }
     Ok(())
-}
-
-/// Paths as git reads them, with a NUL after each, and these prefix before.
-pub(in crate::tasks) fn zero_ended<'p>(
-    prefix: &str,
-    paths: impl Iterator<Item = &'p Path>,
-) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut bytes = Vec::new();
-    for path in paths {
-        bytes.extend_from_slice(prefix.as_bytes());
-        bytes.extend_from_slice(path.as_os_str().as_bytes());
-        bytes.push(0);
-    }
-    bytes
 }
 
 #[cfg(test)]

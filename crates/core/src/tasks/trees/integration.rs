@@ -12,9 +12,10 @@ use descartes_kernel::tasks::{ProvenAt, ProvenTree};
 use descartes_store::safe_open::read_user_file;
 
 use super::beginning::{FETCHING, FETCHING_KEYS};
-use super::files::{is_gone, link_above, remove_all, remove_with_folders, zero_ended};
+use super::files::{is_gone, remove_all, remove_with_folders};
 use super::{Done, GitError, Trees};
 use crate::tasks::git::{ChangedPaths, Repo};
+use crate::tasks::git::{link_above, zero_ended};
 use crate::tasks::place::{GateFailure, Gates};
 
 /// Ignored files that are named to an agent.
@@ -44,6 +45,15 @@ const CORE: [&str; 10] = [
     "core.protecthfs",
     "core.protectntfs",
 ];
+
+/// How long a lock in the user's checkout is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tasks) enum LockPatience {
+    /// Other work goes on meanwhile, and this one lands with the next that can.
+    UntilLater,
+    /// There is nothing else to do: until somebody has seen to it.
+    UntilGone,
+}
 
 /// What came of the gates on a commit.
 #[derive(Debug)]

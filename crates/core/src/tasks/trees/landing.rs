@@ -7,7 +7,7 @@ use descartes_kernel::sched::MergeEnd;
 use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
 use tracing::{debug, info};
 
-use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
+use super::integration::{Hooks, Integration, LockPatience, Proof, Squashed, Theirs};
 use super::train::Placed;
 use super::{Done, GitError, Trees};
 use crate::tasks::locks::Passed;
@@ -26,15 +26,6 @@ const SAID_AFTER: u32 = 4;
 /// What came of a landing: the commit that the user's branch is at, where it moved, and where the
 /// work is, where there was any.
 pub(super) type Landed = (Option<String>, Option<Landing>);
-
-/// How long a lock in the user's checkout is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tasks) enum LockPatience {
-    /// Other work goes on meanwhile, and this one lands with the next that can.
-    UntilLater,
-    /// There is nothing else to do: until somebody has seen to it.
-    UntilGone,
-}
 
 /// Why work could not be put onto the user's commit.
 enum Stuck {

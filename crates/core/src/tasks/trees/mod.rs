@@ -59,9 +59,9 @@ use super::shell::RunningShells;
 use crate::host::confined_programs::with_confined_programs;
 use crate::host::{HostError, HostSettings, git_of};
 
-pub(in crate::tasks) use files::{is_gone, link_above, zero_ended};
+pub(in crate::tasks) use files::is_gone;
+use integration::LockPatience;
 pub(in crate::tasks) use kept::kept_in;
-use landing::LockPatience;
 pub(in crate::tasks) use names::Sharing;
 use names::{Claimant, RefNames};
 use stashes::Stashes;

@@ -12,9 +12,9 @@ use descartes_kernel::tasks::{FileNow, LandingFile, UndoLanding, git_reason};
 use descartes_text::units::plural;
 use nix::sys::statvfs::statvfs;
 
-use super::files::zero_ended;
 use super::half_landed::Changed;
 use super::{Done, GitError, Trees};
+use crate::tasks::git::zero_ended;
 use crate::tasks::git_error::GitErrorKind;
 use crate::worktree::stamp::Stamp;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::files::zero_ended;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
+use crate::tasks::git::zero_ended;
 
 /// An ignore file that no commit will hold.
 pub(super) struct SelfIgnored {

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::files::{is_gone, read_note, write_note, zero_ended};
+use super::files::{is_gone, read_note, write_note};
 use super::rescue::Before;
 use super::unsaved::FROM_STDIN;
 use super::{Done, GitError, Trees};
+use crate::tasks::git::zero_ended;
 use crate::tasks::git::{Repo, zero_ended_paths};
 use crate::tasks::launch::file_name;
 use crate::tasks::place::{Finished, Proven, Ready, Work};

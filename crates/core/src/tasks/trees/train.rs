@@ -7,8 +7,7 @@ use descartes_kernel::sched::{MergeEnd, TrainEnd};
 use descartes_kernel::tasks::TaskMarks;
 use tracing::debug;
 
-use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
-use super::landing::LockPatience;
+use super::integration::{Hooks, Integration, LockPatience, Proof, Squashed, Theirs};
 use super::{Done, GitError, Trees};
 use crate::tasks::place::{Gates, StackDone, TrainDone, Work};
 

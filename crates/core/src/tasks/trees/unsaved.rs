@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use descartes_text::shell;
 
-use super::files::{read_note, write_note, zero_ended};
+use super::files::{read_note, write_note};
 use super::self_ignored::SelfIgnored;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
+use crate::tasks::git::zero_ended;
 use crate::tasks::git_cache::{IGNORE_FILE, IndexSummary, Link};
 use crate::tasks::git_error::GitErrorKind;
 

@@ -10,7 +10,7 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{Landing, ProvenStep, ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
-use super::landing::LockPatience;
+use super::integration::LockPatience;
 use super::{Done, GitError, Trees};
 use crate::host::git_of;
 use crate::host::slot_objects::SlotObjects;
