@@ -44,9 +44,8 @@ pub fn check() -> Step {
 pub fn ci() -> Step {
     let mut times = vec![timed("check", &check)?];
     let short = ["--short".to_owned()];
-    let parts: [(&str, &dyn Fn() -> Step); 12] = [
+    let parts: [(&str, &dyn Fn() -> Step); 11] = [
         ("test", &|| suite::run_all(&[], suite::Extent::All)),
-        ("load", &|| crate::load::run(&short)),
         ("services", &|| suite::run_services(&[], suite::Extent::All)),
         ("fuzz", &|| {
             crate::fuzz::run(&["--seconds", "1", "--seed", "1"].map(str::to_owned))

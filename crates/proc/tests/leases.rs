@@ -118,7 +118,6 @@ fn time_stands_still_with_the_tree() {
 
 /// All its processes are stopped and its clock moves on, as in suspend; then they go on.
 #[cfg(feature = "faults")]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #[test]
 fn a_machine_that_slept_for_three_leases_wakes_up_with_its_agents_standing_still() {
     use std::io::{BufRead, BufReader};

@@ -12,8 +12,9 @@ use descartes_kernel::sandbox::{
 };
 
 use super::error::HostError;
+use super::git_look::GIT_TIME;
 use super::opening::git_of;
-use super::sandbox::{ConfinedRun, GIT_TIME, LoopSandbox, environment_rules};
+use super::sandbox::{ConfinedRun, LoopSandbox, environment_rules};
 use super::settings::HostSettings;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::confined::ConfinedGit;

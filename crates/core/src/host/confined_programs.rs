@@ -14,8 +14,8 @@ use descartes_sandbox::SandboxProject;
 use sha2::{Digest, Sha256};
 
 use super::confined_hooks::{start_of, write_script};
+use super::git_look::GIT_TIME;
 use super::opening::git_of;
-use super::sandbox::GIT_TIME;
 use super::settings::HostSettings;
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;

@@ -6,16 +6,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use descartes_kernel::sandbox::{GitPlaces, PlantedInGit, files_named, setting_that_starts};
 use descartes_sandbox::SandboxProject;
 use serde::{Deserialize, Serialize};
 
 use super::opening::git_of;
-use super::sandbox::GIT_TIME;
 use super::settings::HostSettings;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::stamp::Stamp;
+
+/// Git is asked for its settings for so long.
+pub(super) const GIT_TIME: Duration = Duration::from_secs(10);
 
 /// Entries of folders that are looked at; a tree of more is looked at as far.
 const MOST: usize = 2_000_000;

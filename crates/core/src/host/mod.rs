@@ -6,6 +6,7 @@
 mod agent;
 mod agent_loop;
 mod alarm;
+pub(crate) mod attempt_tree;
 mod cancel;
 mod close;
 mod commit;
@@ -76,7 +77,8 @@ pub use task_loop::Retry;
 
 pub use agent::{AgentTrouble, look_for_agent};
 pub(crate) use agent::{agent_words, find_all, resolve_all};
+pub(crate) use attempt_tree::AttemptTree;
 pub(crate) use open::create_within;
 pub(crate) use opening::git_of;
-pub(crate) use resume::{AttemptTree, Purpose, resume_for};
+pub(crate) use resume::{Purpose, resume_for};
 pub(crate) use sandbox_level::{ask_profiles, try_level};

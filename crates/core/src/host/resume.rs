@@ -19,10 +19,10 @@ use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use descartes_text::units::plural;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::agent::{last_seen, resolve_all};
+use super::attempt_tree::AttemptTree;
 use super::error::HostError;
 use super::handle::{Host, LoopKind};
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_until_left};
@@ -51,17 +51,6 @@ pub(crate) enum Purpose {
     },
     /// To bring the finished work of a task loop into the user's checkout, and nothing else.
     Land,
-}
-
-/// Whether an attempt is made where its loop worked before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AttemptTree {
-    /// In the same worktree, or one that was made of its branch.
-    #[default]
-    Own,
-    /// In what an offer brought: whatever the loop proved before is not there.
-    Other,
 }
 
 pub(crate) fn resume_for(

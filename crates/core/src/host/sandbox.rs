@@ -16,15 +16,12 @@ use tracing::{info, warn};
 
 use super::agent::choices;
 use super::error::HostError;
-use super::git_look::NamedInTree;
+use super::git_look::{GIT_TIME, NamedInTree};
 use super::opening::git_of;
 use super::pass_env::PassEnv;
 use super::settings::{CONFINED_VARIABLE, HostSettings};
 use super::slot_objects::SlotObjects;
 use crate::worktree::deadline::Deadline;
-
-/// Git is asked for its settings for so long.
-pub(super) const GIT_TIME: Duration = Duration::from_secs(10);
 
 /// What a run is, as far as its sandbox goes.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::place::Work;
-use crate::host::AttemptTree;
+use crate::host::attempt_tree::AttemptTree;
 
 /// An attempt to be made. Written down it holds no value of an environment, only names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
