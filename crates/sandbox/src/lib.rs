@@ -17,10 +17,12 @@ mod network;
 mod probe;
 mod rights;
 mod sandbox;
+mod small_text;
 mod stage;
 mod syscalls;
 
 pub use facts::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, PlannedRun, SandboxProject, Surroundings, look};
 pub use machine::{Bwrap, Machine};
 pub use sandbox::{Sandbox, Unavailable};
+pub use small_text::small_text;
 pub use stage::{STAGE_VERB, stage_main};

@@ -594,3 +594,22 @@ fn a_loop_does_not_start_where_git_is_led_elsewhere_and_leaves_nothing_of_its_ow
     run(&world, &all).assert_code(0);
     assert!(!world.has(".git/commondir"));
 }
+
+#[test]
+fn a_pipe_where_git_keeps_a_file_is_told_and_not_waited_for() {
+    if !has_bwrap() {
+        return;
+    }
+    let world = World::new();
+    world.git_init();
+    let agent = "#!/bin/sh\nmkdir a b\nmkfifo a/.git\ngit init -q b\nrm b/.git/config\nmkfifo b/.git/config\necho COMPLETE\n";
+    world.program("agent", agent);
+    let words = "loop start --command agent --prompt go --sandbox workspace";
+    let ended = run(&world, &words.split(' ').collect::<Vec<_>>());
+    ended.assert_code(0);
+    let said = ended.stdout() + &ended.stderr();
+    assert!(
+        said.contains("b/.git/config") && said.contains("rm -r -- b/.git/config"),
+        "{ended}"
+    );
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sandbox::{GitPlaces, PlantedInGit, files_named, setting_that_starts};
-use descartes_sandbox::SandboxProject;
+use descartes_sandbox::{SandboxProject, small_text};
 use serde::{Deserialize, Serialize};
 
 use super::opening::git_of;
@@ -20,7 +20,7 @@ use crate::worktree::stamp::Stamp;
 /// Git is asked for its settings for so long.
 pub(super) const GIT_TIME: Duration = Duration::from_secs(10);
 
-/// Entries of folders that are looked at; a tree of more is looked at as far.
+/// Entries of folders that are looked at; of a tree that has more, this is told.
 const MOST: usize = 2_000_000;
 /// Findings of one repository; one is enough to look at it.
 const OF_ONE: usize = 4;
@@ -111,9 +111,15 @@ impl GitLook {
     fn all(&mut self, settings: &HostSettings) -> Vec<PlantedInGit> {
         let mut found = Vec::new();
         if !self.is_slot {
-            for folder in self.repositories() {
+            let (repositories, is_all) = self.repositories();
+            for folder in repositories {
                 found.extend(self.of_repository(settings, &folder));
             }
+            found.extend((!is_all).then(|| PlantedInGit {
+                file: ".".to_owned(),
+                what: format!("more than {MOST} files and folders: not all were looked at"),
+                undo: "git status --ignored".to_owned(),
+            }));
             found.extend(self.steps());
         }
         let missing = self.missing.clone();
@@ -149,8 +155,7 @@ impl GitLook {
     fn steps(&self) -> Option<PlantedInGit> {
         let git = self.git.as_ref()?;
         let folder = git.git_dir.join("rebase-merge");
-        let todo = fs::read(folder.join("git-rebase-todo")).ok()?;
-        let todo = String::from_utf8_lossy(&todo).into_owned();
+        let todo = small_text(&folder.join("git-rebase-todo")).ok()?;
         let is_exec = |line: &&str| line.starts_with("exec ") || line.starts_with("x ");
         let line = todo.lines().find(is_exec)?;
         let file = self.name(&folder.join("git-rebase-todo"));
@@ -160,8 +165,8 @@ impl GitLook {
         Some(PlantedInGit { file, what, undo })
     }
 
-    /// Folders of git inside the work tree, other than its own.
-    fn repositories(&self) -> Vec<PathBuf> {
+    /// Folders of git inside the work tree, other than its own; whether all was looked at.
+    fn repositories(&self) -> (Vec<PathBuf>, bool) {
         let own = self.git.as_ref().map(|git| git.top.join(".git"));
         let mut folders = vec![self.top.clone()];
         let (mut found, mut seen) = (Vec::new(), 0);
@@ -201,12 +206,12 @@ impl GitLook {
         // Where one leads that is of this very repository, all is locked.
         let own = self.git.as_ref().map(|git| &git.common_dir);
         found.retain(|folder| Some(folder) != own);
-        found
+        (found, seen <= MOST)
     }
 
     /// What a repository brings by which git starts programs.
     fn of_repository(&mut self, settings: &HostSettings, folder: &Path) -> Vec<PlantedInGit> {
-        let common = match fs::read_to_string(folder.join("commondir")) {
+        let common = match small_text(&folder.join("commondir")) {
             Ok(text) => folder.join(text.trim_end_matches(['\n', '\r'])),
             Err(_) => folder.to_owned(),
         };
@@ -225,7 +230,14 @@ impl GitLook {
             files.push(folder.join("config.worktree"));
         }
         for file in files {
-            for (key, value) in self.settings_of(settings, &file) {
+            let listed = match self.settings_of(settings, &file) {
+                Ok(listed) => listed,
+                Err(why) => {
+                    out.push(self.unread(&file, &why));
+                    continue;
+                }
+            };
+            for (key, value) in listed {
                 let Some(row) = setting_that_starts(&key, &value) else {
                     continue;
                 };
@@ -258,28 +270,45 @@ impl GitLook {
         out
     }
 
+    /// Settings that an agent made unreadable may say anything to a git that waits longer.
+    fn unread(&self, file: &Path, why: &str) -> PlantedInGit {
+        let name = self.name(file);
+        PlantedInGit {
+            what: format!("settings of git that cannot be read: {why}"),
+            undo: format!("rm -r -- {}", shell_words::quote(&name)),
+            file: name,
+        }
+    }
+
     /// The settings in a file; read once as long as it stays as it is.
-    fn settings_of(&mut self, settings: &HostSettings, file: &Path) -> Vec<(String, String)> {
-        let Ok(meta) = fs::metadata(file) else {
-            return Vec::new();
+    fn settings_of(
+        &mut self,
+        settings: &HostSettings,
+        file: &Path,
+    ) -> Result<Vec<(String, String)>, String> {
+        let meta = match fs::metadata(file) {
+            Ok(meta) if meta.is_file() => meta,
+            Ok(_) => return Err("it is no file".to_owned()),
+            Err(_) => return Ok(Vec::new()),
         };
         let stamp = Stamp::of(&meta);
         if let Some((known, listed)) = self.read.get(file)
             && *known == stamp
         {
-            return listed.clone();
+            return Ok(listed.clone());
         }
         let call = git_of(settings).read(Path::new("/"));
         let call = call.args(["config", "--no-includes", "--list", "--null", "--file"]);
         let listed = call.arg(file).output(Deadline::after(GIT_TIME));
-        let listed = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
+        let listed = listed.map_err(|error| error.to_string())?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
         let pairs = listed.split_terminator('\0').map(|entry| {
             let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
             (key.to_owned(), value.to_owned())
         });
         let pairs: Vec<(String, String)> = pairs.collect();
         self.read.insert(file.to_owned(), (stamp, pairs.clone()));
-        pairs
+        Ok(pairs)
     }
 }
 
@@ -288,7 +317,7 @@ fn led_to(folder: &Path, entry: &Path) -> Option<PathBuf> {
     if entry.is_dir() {
         return Some(fs::canonicalize(entry).unwrap_or_else(|_| entry.to_owned()));
     }
-    let text = fs::read_to_string(entry).ok()?;
+    let text = small_text(entry).ok()?;
     let target = folder.join(text.strip_prefix("gitdir:")?.trim());
     Some(fs::canonicalize(&target).unwrap_or(target))
 }

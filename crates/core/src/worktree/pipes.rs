@@ -13,22 +13,24 @@ const OPENED: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 /// Longer than this is not looked for any: it is to save time.
 const LOOKING: Duration = Duration::from_millis(1500);
 
-/// Those below a folder that are no files.
+/// Those below a folder that are no files, also in repositories inside it: git asks these for their commit.
 pub(crate) fn pipes(root: &Path) -> Vec<PathBuf> {
     let deadline = Deadline::after(LOOKING);
-    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
-    while let Some(folder) = folders.pop() {
+    let (mut found, mut folders) = (Vec::new(), vec![(root.to_owned(), false)]);
+    while let Some((folder, is_of_git)) = folders.pop() {
         if deadline.check().is_err() {
             break;
         }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
             let name = entry.file_name();
-            if kind.is_dir() && name != ".git" {
-                folders.push(entry.path());
-            } else if kind.is_fifo() && OPENED.iter().any(|opened| name == *opened) {
+            if kind.is_dir() {
+                let begins_git = name == ".git";
+                let is_looked_at = !(begins_git && folder == root || is_of_git && name == "objects");
+                folders.extend(is_looked_at.then(|| (entry.path(), is_of_git || begins_git)));
+            } else if kind.is_fifo() && (is_of_git || OPENED.iter().any(|opened| name == *opened)) {
                 found.push(entry.path());
             }
         }

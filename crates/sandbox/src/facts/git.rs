@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::sandbox::{COMMON_DIR_IS_HERE, GitPlaces, PlantedInGit, SlotGit};
 
 use super::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, SlotOrigin, real};
+use crate::small_text;
 
 /// The repository around a directory.
 pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
@@ -15,7 +16,7 @@ pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
         true => entry,
         false => linked(top, &entry)?,
     };
-    let common_dir = match std::fs::read_to_string(git_dir.join("commondir")) {
+    let common_dir = match small_text(git_dir.join("commondir")) {
         // No git makes such a file in a repository that has its folder to itself: an agent would.
         Ok(text) if !is_folder => real(&git_dir.join(text.trim())),
         _ => git_dir.clone(),
@@ -31,10 +32,10 @@ pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
 /// Where a `.git` file leads. It lies in the agent's reach, so the folder must say itself that it belongs
 /// to this work tree: else an agent could have another repository opened for it.
 fn linked(top: &Path, entry: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(entry).ok()?;
+    let text = small_text(entry).ok()?;
     let target = text.strip_prefix("gitdir:")?.trim();
     let folder = std::fs::canonicalize(top.join(target)).ok()?;
-    let back = std::fs::read_to_string(folder.join("gitdir"));
+    let back = small_text(folder.join("gitdir"));
     let is_ours = match back {
         Ok(back) => real(&folder.join(back.trim())) == real(entry),
         Err(_) => folder.starts_with(top) || work_tree_of(&folder).as_deref() == Some(top),
@@ -44,7 +45,7 @@ fn linked(top: &Path, entry: &Path) -> Option<PathBuf> {
 
 /// The work tree that the config of a submodule's repository names.
 fn work_tree_of(git_dir: &Path) -> Option<PathBuf> {
-    let config = std::fs::read_to_string(git_dir.join("config")).ok()?;
+    let config = small_text(git_dir.join("config")).ok()?;
     let line = config.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
         (key.trim() == "worktree").then(|| value.trim().to_owned())
@@ -61,8 +62,7 @@ pub(super) fn misled(common: &Path) -> Option<PathBuf> {
     let file = common.join("commondir");
     let found = file.symlink_metadata().ok()?;
     let is_ours = found.is_file()
-        && std::fs::read_to_string(&file)
-            .is_ok_and(|text| text.trim() == COMMON_DIR_IS_HERE.trim());
+        && small_text(&file).is_ok_and(|text| text.trim() == COMMON_DIR_IS_HERE.trim());
     (!is_ours).then_some(file)
 }
 
@@ -107,7 +107,7 @@ pub(super) fn other_work_trees(git: &GitPlaces) -> Vec<PathBuf> {
 
 /// The branch that a work tree is on.
 pub(super) fn branch(git_dir: &Path) -> Option<String> {
-    let head = std::fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = small_text(git_dir.join("HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     let climbs = branch
         .split('/')
