@@ -238,8 +238,7 @@ fn instead_of_bwrap(plans: &[&SandboxPlan]) -> Option<&'static str> {
 fn broken_promise(why: &str) -> Unavailable {
     Unavailable {
         message: format!("the sandbox was tried and is not as planned: {why}"),
-        hint: "make these folders yours and writable, name them with --sandbox-write, or use --sandbox \
-               off; `descartes sandbox explain` lists them"
+        hint: "make these folders yours and writable, name them with --sandbox-write, or use --sandbox off"
             .to_owned(),
     }
 }

@@ -46,6 +46,16 @@ pub enum Place {
     User,
 }
 
+impl Place {
+    /// As it is typed; the person's goes without saying.
+    pub fn typed(self) -> &'static str {
+        match self {
+            Self::Project => " --project",
+            Self::User => "",
+        }
+    }
+}
+
 impl InstallArgs {
     /// Whose they are.
     pub fn place(&self) -> Place {

@@ -148,10 +148,7 @@ fn chosen_profile(
         (None, false) => profiles.guess(&words).to_owned(),
         (None, true) => agent::choose(None, settings, &profiles)?.backend,
     };
-    let profile = profiles.get(&name).cloned();
-    profile.ok_or_else(|| {
-        CliError::usage(format!("unknown backend `{name}`"), "see: descartes agents")
-    })
+    Ok(agent::known(&name, &profiles)?.clone())
 }
 
 /// The program that is started, where it is found.
@@ -179,7 +176,7 @@ fn start(chosen: &ChosenSandbox, command: Vec<OsString>) -> Result<i32, CliError
     let Some((name, args)) = launch.argv.split_first() else {
         return Err(CliError::usage(
             "no command is given",
-            "for example: descartes sandbox -- ls -la",
+            "name it behind `--`",
         ));
     };
     let error = Command::new(name)

@@ -112,7 +112,7 @@ pub fn changed(
 }
 
 /// The profile of that name.
-fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
+pub fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
     profiles.get(name).ok_or_else(|| {
         let names: Vec<&str> = profiles.names().collect();
         let meant = nearest(name, names.iter().copied());

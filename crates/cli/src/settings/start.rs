@@ -220,12 +220,7 @@ fn prepare(
     chosen: &ChosenAgent,
     profiles: &Profiles,
 ) -> Result<Agent, CliError> {
-    let profile = profiles.get(&chosen.backend).cloned().ok_or_else(|| {
-        CliError::usage(
-            format!("unknown backend `{}`", chosen.backend),
-            "see: descartes agents",
-        )
-    })?;
+    let profile = agent::known(&chosen.backend, profiles)?.clone();
     let choices = Choices {
         model: config.model.clone(),
         permissions: config.permissions,

@@ -566,7 +566,7 @@ fn start(world: &World, flags: &[&str], code: i32) {
 
 /// The task loop of the tag `auth`.
 #[track_caller]
-fn tasks(world: &World, flags: &[&str], code: i32) {
+pub fn tasks(world: &World, flags: &[&str], code: i32) {
     let words = [
         "loop",
         "start",
@@ -579,7 +579,7 @@ fn tasks(world: &World, flags: &[&str], code: i32) {
 }
 
 /// Waits for the end of what runs in the background.
-fn ended(world: &World) {
+pub fn ended(world: &World) {
     eventually("the end", LONG, || {
         let status = world.run(world.descartes(["loop", "status", "--json"]));
         status.stdout().contains("\"ended\"")

@@ -3,6 +3,10 @@
 use std::process::Command;
 
 use descartes_testkit::World;
+use descartes_testkit::pty::Size;
+
+use crate::hint_rows::{shell, suggestion};
+use crate::watch_common::{on_terminal, quits, sees};
 
 /// The command line, alone in a folder of its own.
 fn alone(world: &World) -> Command {
@@ -24,6 +28,12 @@ fn without_the_window_it_says_how_to_get_it() {
     assert!(told.contains("not installed"), "{told}");
     assert!(told.contains("cargo install --path crates/gui"), "{told}");
     assert!(!told.contains("cargo install descartes"), "{told}");
+    // What does the same in a terminal.
+    let line = suggestion(&told, "descartes watch").expect(&told);
+    let mut shell = shell(&world, "project", &line);
+    let mut pty = on_terminal(&mut shell, Size::default());
+    sees(&pty, "no loop yet: descartes loop start, or descartes demo");
+    quits(&mut pty);
 }
 
 /// A program that answers as our window does, and says where it lies when it is started.

@@ -8,6 +8,7 @@ use descartes_testkit::{World, eventually};
 use serde_json::{Value, json};
 
 use crate::common::{descartes, journal, loops};
+use crate::hint_rows::{suggestion, typed};
 use crate::mcp_client::{McpClient, SOON};
 use crate::task_common::{self, WORKS};
 
@@ -330,7 +331,9 @@ fn no_more_loops_run_than_the_person_allows() {
     start(&mut client, json!({}));
     let (error, hint) = client.refused("start", &json!({ "prompt": "x", "max_iterations": 1 }));
     assert!(error.contains("1 loop is running already"), "{error}");
-    assert!(hint.contains("--max-loops"), "{hint}");
+    let more = suggestion(&hint, "descartes mcp --max-loops N").expect(&hint);
+    let more = more.replace('N', "2") + " </dev/null";
+    typed(&world, "project", &more).assert_code(0);
     go(&world);
     client.done("wait", &json!({}));
     start(&mut client, json!({}));
@@ -570,12 +573,9 @@ fn the_agent_of_a_loop_may_look_but_start_and_steer_nothing() {
         assert!(error.contains("inside loop"), "{error}");
     }
     let hint = told(&world, 1)["structuredContent"]["hint"].clone();
-    assert!(
-        hint.as_str()
-            .unwrap()
-            .contains("descartes mcp --allow-nested"),
-        "{hint}"
-    );
+    let hint = hint.as_str().unwrap();
+    let nested = suggestion(hint, "descartes mcp --allow-nested").expect(hint);
+    typed(&world, "project", &format!("{nested} </dev/null")).assert_code(0);
     assert_eq!(told(&world, 5)["structuredContent"]["label"], "Running");
     assert_eq!(loops(&world).len(), 1);
 }

@@ -305,7 +305,7 @@ fn told(world: &World, ended: &Finished) -> String {
 
 /// A copy of the binary beside a descartes-fleet with answers of its own: the real one opens a port of the
 /// machine (`engine.rs` runs it).
-fn with_scripted_fleet(world: &World) -> PathBuf {
+pub fn with_scripted_fleet(world: &World) -> PathBuf {
     let alone = world.root().join("alone/descartes");
     std::fs::create_dir_all(alone.parent().unwrap()).unwrap();
     std::fs::copy(descartes_testkit::descartes(), &alone).unwrap();

@@ -326,12 +326,22 @@ fn new_tokens_sign_everybody_out_and_end_open_streams() {
     let mut stream = served.open("/api/v1/events");
     assert_eq!(stream.status, 200);
     let port = &served.address;
+    // What is damaged is made anew, as it says.
+    let file = world.state().join("web-tokens.json");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "{").unwrap();
+    let damaged = world.run(world.descartes(["serve", "--listen", "127.0.0.1:0"]));
+    damaged.assert_code(65);
+    let said = damaged.stderr();
+    let (_, words) = said.split_once("descartes serve ").unwrap();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    std::fs::write(&file, whole).unwrap();
     let run = world.run(world.descartes(["serve", "--listen", port, "--new-token"]));
     run.assert_code(1);
     assert!(run.stderr().contains("cannot listen on"), "{run}");
     // One that serves nobody replaces nothing.
     assert_eq!(tokens(&world).0, served.full);
-    let other = serve(&world, &["--new-token"]);
+    let other = serve(&world, &words);
     assert_eq!(stream.event(), None);
     served
         .ask(&Ask::get("/").with("Cookie", &cookie))

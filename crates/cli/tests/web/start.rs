@@ -33,11 +33,15 @@ fn loops_are_started_only_where_that_is_allowed() {
     let post = |served: &crate::common::Served, body: &str| served.post("/api/v1/start", body);
 
     let plain = serve(&world, &[]);
-    post(&plain, &form(&world, known, "")).assert_status(403);
+    let refused = post(&plain, &form(&world, known, "")).assert_status(403);
+    let hint = refused.json()["hint"].as_str().unwrap().to_owned();
     plain.get("/start").assert_status(403);
     assert!(!plain.get("/").body.contains("/start"));
 
-    let served = serve(&world, &["--allow-start"]);
+    // As the refusal says.
+    assert_eq!(hint, "descartes serve --allow-start");
+    let words: Vec<&str> = hint.split(' ').skip(2).collect();
+    let served = serve(&world, &words);
     post(&served, &form(&world, other, "")).assert_status(403);
     post(&served, &form(&world, "/nowhere/at/all", "")).assert_status(422);
     // Not by way of a link or of dots either.

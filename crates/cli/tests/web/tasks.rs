@@ -55,7 +55,7 @@ fn tells(served: &Served, id: &str, words: &[&str]) -> bool {
 #[test]
 fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
     let world = World::in_memory();
-    started(&world);
+    let id = started(&world);
     let served = serve(&world, &[]);
     let lines = [
         "descartes_task_queue{for=\"agent\"} 2",
@@ -68,6 +68,14 @@ fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
         lines.iter().all(|line| text.contains(line))
     });
     std::fs::write(world.state().join("go"), "").unwrap();
+    // What the page names for all that tasks print follows until the loop has ended.
+    let page = served.get(&format!("/loops/{id}")).body;
+    let (_, line) = page.split_once("<code>descartes loop logs ").unwrap();
+    let (words, _) = line.split_once("</code>").unwrap();
+    let words = ["loop", "logs"].into_iter().chain(words.split(' '));
+    let logs = world.run(world.descartes(words));
+    logs.assert_code(0);
+    assert!(logs.stdout().contains("at work on ship"), "{logs}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::fact;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
-use descartes_store::catalog::{self, Home, Lies, LoopMeta, lies};
+use descartes_store::catalog::{self, Home, Lies, LoopMeta, lies, resume_here};
 use descartes_store::journal::Journal;
 use descartes_store::state_file::{Origin, StateFile};
 
@@ -39,7 +39,10 @@ pub(super) fn check(
                     "the copied state file {} has changed since descartes wrote it",
                     state_file.path().display()
                 ),
-                "check its gates and limits, then: descartes loop resume --here --accept-edits",
+                format!(
+                    "check its gates and limits, then: {} --accept-edits",
+                    resume_here(state_file.path())
+                ),
             ))
         }
         (Lies::Copied(home), Some(_)) => {

@@ -28,7 +28,8 @@ pub(crate) fn pipes(root: &Path) -> Vec<PathBuf> {
             let name = entry.file_name();
             if kind.is_dir() {
                 let begins_git = name == ".git";
-                let is_looked_at = !(begins_git && folder == root || is_of_git && name == "objects");
+                let is_looked_at =
+                    !(begins_git && folder == root || is_of_git && name == "objects");
                 folders.extend(is_looked_at.then(|| (entry.path(), is_of_git || begins_git)));
             } else if kind.is_fifo() && (is_of_git || OPENED.iter().any(|opened| name == *opened)) {
                 found.push(entry.path());

@@ -1,5 +1,7 @@
 //! Which tool's list a file is, by its name and place, then by what stands in it.
 
+use descartes_text::shell::word;
+
 use super::asides::Asides;
 use super::bare_boxes::bare_boxes;
 use super::boxes::{Document, Item};
@@ -96,7 +98,7 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
     if name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".jsonc") {
         return other(
             "a list that is not run in place",
-            format!("make a roadmap of it: descartes import {path}"),
+            format!("make a roadmap of it: descartes import {}", word(path)),
         );
     }
     match roadmap::whose(text) {
@@ -106,7 +108,7 @@ pub fn by_content(path: &str, text: &str) -> Recognized {
         Whose::Foreign(ForeignFormat::Kiro) => Recognized::List(ListFormat::Kiro),
         Whose::Foreign(found @ ForeignFormat::Gsd) => other(
             found.describe(),
-            format!("make a roadmap of it: descartes import {path}"),
+            format!("make a roadmap of it: descartes import {}", word(path)),
         ),
         Whose::Foreign(found @ ForeignFormat::Conductor) => other(
             found.describe(),
@@ -157,7 +159,7 @@ fn markdown(path: &str, text: &str) -> Recognized {
         format!(
             "make a roadmap of its headings or lists: descartes import {0}; or give it to one \
              agent: descartes loop start --prompt-file {0}",
-            descartes_text::shell::word(path)
+            word(path)
         ),
     )
 }
@@ -201,7 +203,10 @@ fn lines_of_json(path: &str) -> Recognized {
     match path.rsplit_once("/.beads/") {
         Some((project, _)) => other(
             "an export of beads",
-            format!("name the folder: descartes roadmap run {project}/.beads"),
+            format!(
+                "name the folder: descartes roadmap run {}",
+                word(&format!("{project}/.beads"))
+            ),
         ),
         None => other(
             "JSON in lines, which is not run in place",

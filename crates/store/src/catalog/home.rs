@@ -77,7 +77,7 @@ impl Lies {
     /// type instead; `None` where it is at home.
     pub fn refusal(&self, path: &Path) -> Option<(String, String)> {
         let shown = path.display();
-        let here = format!("descartes loop resume --here{}", flag_for(path));
+        let here = resume_here(path);
         let place = |home: &Home| match &home.working_dir {
             Some(dir) => format!("loop {} works in {}", home.loop_id, dir.display()),
             None => format!("loop {} has {}", home.loop_id, home.state_file.display()),
@@ -102,6 +102,11 @@ impl Lies {
             )),
         }
     }
+}
+
+/// What takes up the loop of the state file at `path` where it lies now.
+pub fn resume_here(path: &Path) -> String {
+    format!("descartes loop resume --here{}", flag_for(path))
 }
 
 fn flag_for(path: &Path) -> String {

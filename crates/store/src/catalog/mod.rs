@@ -9,7 +9,7 @@ pub use clean::{
     remove_lock,
 };
 pub use find::{FindError, find};
-pub use home::{Home, Lies, lies};
+pub use home::{Home, Lies, lies, resume_here};
 
 use crate::journal::{JournalError, find_last};
 use crate::layout::{BadLoopId, LoopDir, StateRoot};

@@ -37,8 +37,8 @@ pub fn look(root: &StateRoot, profiles: &Profiles) -> Vec<Finding> {
         let message =
             format!("{agent}: {lines} of its recent output not understood, in loop {name}");
         let hint = format!(
-            "check its version: descartes agents; see its output: descartes loop logs --raw (of \
-             {name})"
+            "check its version: descartes agents; see its output: descartes loop logs --raw {}",
+            descartes_text::shell::word(&name)
         );
         note("streams", message, &hint)
     };

@@ -42,7 +42,10 @@ pub fn install(args: &InstallArgs, ctx: &CommandContext) -> Result<i32, CliError
                     "{} already exists and was not written by descartes",
                     folder.path().display()
                 ),
-                "to overwrite it: descartes install claude --force",
+                format!(
+                    "to overwrite it: descartes install claude{} --force",
+                    args.place().typed()
+                ),
             ));
         }
     }

@@ -198,10 +198,7 @@ impl<'a> SettingsTarget<'a> {
     }
 
     fn refused(&self, what: &str, verb: &str) -> CliError {
-        let place = match self.args.place() {
-            Place::User => "",
-            Place::Project => " --project",
-        };
+        let place = self.args.place().typed();
         CliError::refused(
             format!("the entry `descartes` in {} {what}", self.path.display()),
             format!(
@@ -223,7 +220,11 @@ impl<'a> SettingsTarget<'a> {
         if self.args.yes {
             return Ok(());
         }
-        let again = format!("descartes {verb} {} --yes", name(self.args.tool));
+        let again = format!(
+            "descartes {verb} {}{} --yes",
+            name(self.args.tool),
+            self.args.place().typed()
+        );
         let terminal = [Stream::of(&io::stdin()), Stream::of(&io::stderr())];
         if terminal != [Stream::Terminal; 2] {
             let message = "nothing was changed: there is no terminal to ask on";

@@ -50,7 +50,7 @@ fn asks_nothing(args: &InstallArgs, verb: &str) -> Result<(), CliError> {
         false => Ok(()),
         true => Err(CliError::usage(
             "--yes does not apply to claude: a plugin is files of its own, and nothing is asked",
-            format!("descartes {verb} claude"),
+            format!("descartes {verb} claude{}", args.place().typed()),
         )),
     }
 }

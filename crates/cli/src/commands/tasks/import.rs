@@ -46,11 +46,15 @@ pub fn run(args: &ImportArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     };
     write_new(&ctx.absolute(&output), &output, &made.roadmap)?;
     let tasks = plural(made.tasks as u64, "task");
-    let to = output.display();
-    ctx.printer
-        .line(&format!("{to}: {tasks}, from {}", made.what));
-    ctx.printer
-        .line(&format!("next: descartes roadmap check {to}"));
+    ctx.printer.line(&format!(
+        "{}: {tasks}, from {}",
+        output.display(),
+        made.what
+    ));
+    ctx.printer.line(&format!(
+        "next: descartes roadmap check {}",
+        descartes_text::shell::path(&output)
+    ));
     Ok(0)
 }
 
@@ -68,7 +72,10 @@ fn refuse_runnable(path: &Path, args: &ImportArgs) -> Result<(), CliError> {
     let shown = args.path.display();
     Err(CliError::refused(
         format!("{shown} is {what}: it can be run where it is"),
-        format!("descartes roadmap run {shown}"),
+        format!(
+            "descartes roadmap run {}",
+            descartes_text::shell::path(&args.path)
+        ),
     ))
 }
 

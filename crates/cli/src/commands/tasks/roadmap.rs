@@ -220,7 +220,7 @@ fn refuse_task_agents(args: &RoadmapRunArgs, found: &TaskFile) -> Result<(), Cli
             format!("{}, {message}", file.display()),
             format!(
                 "omit `agent` and `cli` there, or run it in a terminal: descartes roadmap run {}",
-                file.display()
+                descartes_text::shell::path(file)
             ),
         )),
     }
