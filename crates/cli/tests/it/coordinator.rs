@@ -7,6 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::hint_rows::{suggestion, typed};
 use crate::workers::{LONG, Machines, WorkingMachines, waits_for};
 
 /// Well formed, and nobody's.
@@ -212,7 +213,7 @@ fn who_cancels_a_loop_whose_coordinator_died_stops_its_agents_elsewhere() {
     let workers = status.lines().find(|line| line.starts_with("  Workers: "));
     let workers = workers.expect(&status);
     assert!(workers.contains("task 1 at w1"), "{workers}");
-    let cancelled = machines.typed(&["loop", "cancel", parent]);
+    let cancelled = machines.follow(workers, "descartes loop cancel {id}");
     cancelled.assert_code(0);
     let told = cancelled.stdout();
     assert!(told.contains("recorded as cancelled"), "{told}");
@@ -311,7 +312,6 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     // As long as it answers it has what workers hand in.
     let other = machines.free_address();
     let url = format!("nats://{other}");
-    let words = ["loop", "resume", parent, "--workers", &url];
     let with_key = format!("nats://coordinator@{other}?key={KEY}");
     let refused = machines.typed(&["loop", "resume", parent, "--workers", &with_key]);
     refused.assert_code(65);
@@ -326,7 +326,7 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     let refused = machines.typed(&["loop", "resume", parent]);
     refused.assert_code(65);
     let hint = "descartes loop resume --workers URL";
-    assert!(refused.stderr().contains(hint), "{}", refused.stderr());
+    let again = suggestion(&refused.stderr(), hint).expect(hint);
     // The machine is lost with all that lay on it.
     drop(machines.take_worker().kill());
     std::fs::remove_dir_all(machines.world.state().join("engine")).unwrap();
@@ -336,7 +336,8 @@ fn a_loop_whose_engine_is_gone_for_good_goes_on_with_another() {
     assert_ne!(address, other);
     machines.worker("w2", &[]);
     std::fs::write(&go, "").unwrap();
-    machines.typed(&words).assert_code(0);
+    let again = again.replace("URL", &url);
+    typed(&machines.world, "project", &again).assert_code(0);
     let status = machines.typed(&["loop", "status", parent]).stdout();
     let change = format!(r#"tasks.workers: "nats://{address}" -> "{url}""#);
     assert!(status.contains(&change), "{status}");

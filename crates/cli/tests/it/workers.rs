@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::hint_rows::{suggestion, typed};
 use crate::task_common::{graph, repository_on_disk, scud_project};
 
 pub const LONG: Duration = Duration::from_secs(200);
@@ -95,6 +96,13 @@ impl Machines {
 
     pub fn typed(&self, words: &[&str]) -> Finished {
         self.world.run_within(self.world.descartes(words), LONG)
+    }
+
+    /// Types what was suggested.
+    #[track_caller]
+    pub fn follow(&self, said: &str, hint: &str) -> Finished {
+        let line = suggestion(said, hint).expect(said);
+        typed(&self.world, "project", &line)
     }
 
     /// An engine, a worker, and a task loop whose first task is being worked on; `None` where that cannot be
@@ -292,14 +300,18 @@ fn a_remote_task_is_watched_and_steered_like_any_other() {
     assert_eq!(here(), journal("state-w1"));
     let logs = machines.typed(&["loop", "logs", id]).stdout();
     assert!(logs.contains("the last words"), "{logs}");
-    // What is over is a copy, and nobody writes into it.
-    for words in [
-        &["loop", "say", "too late", id][..],
-        &["loop", "resume", id],
+    // What is over is a copy, and nobody writes into it; what is named instead works.
+    for (words, hint) in [
+        (
+            &["loop", "say", "too late", id][..],
+            "descartes loop status {parent}",
+        ),
+        (&["loop", "resume", id], "descartes loop resume {}"),
     ] {
         let refused = machines.typed(words);
         refused.assert_code(65);
         assert!(refused.stderr().contains("copy"), "{}", refused.stderr());
+        machines.follow(&refused.stderr(), hint).assert_code(0);
     }
     assert_eq!(here(), journal("state-w1"));
 }
@@ -368,6 +380,8 @@ fn a_frozen_and_a_dead_worker_are_told() {
         frozen.stderr()
     );
     assert!(took < Duration::from_secs(6), "{took:?}");
+    let there = machines.follow(&frozen.stderr(), "descartes loop workers");
+    assert!(there.assert_code(0).stdout().contains("w1"), "{there}");
     kill(worker, Signal::SIGKILL).unwrap();
     // As soon as the connection is closed.
     let (dead, took) = eventually_some("it is gone", LONG, || {
@@ -402,6 +416,8 @@ fn a_worker_whose_key_is_revoked_says_so_and_leaves() {
     let wanted = "the key of worker-7 was revoked: ask for a new one: descartes engine join-token \
                   worker-7";
     assert!(told.contains(wanted), "{told}");
+    let another = machines.follow(&told, "descartes engine join-token {worker}");
+    another.assert_code(0);
     let parent = child["parent"].as_str().unwrap();
     machines
         .typed(&["loop", "cancel", parent, "--now"])
