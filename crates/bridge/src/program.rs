@@ -34,7 +34,7 @@ pub enum ProgramError {
          install both of one version", .program.display(), env!("CARGO_PKG_VERSION")
     )]
     OtherVersion { program: PathBuf, answer: String },
-    #[error("cannot start {}: {error}", .program.display())]
+    #[error("cannot start {}: {error}; see that it is a program that you may run", .program.display())]
     Unusable { program: PathBuf, error: String },
 }
 

@@ -53,7 +53,8 @@ fn suggested(text: &str, verbs: &BTreeSet<String>) -> Vec<String> {
             .split(|c: char| !c.is_alphanumeric())
             .next();
         let is_word = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '/');
-        if !is_word || !verb.is_some_and(|verb| verbs.contains(verb)) {
+        let is_verb = verb.is_some_and(|verb| verbs.contains(verb));
+        if !is_word || !(is_verb || line.starts_with("descartes {verb} ")) {
             continue;
         }
         let ends = ["`", ";", "\n", ")", ", ", " (", ": ", " && ", ". ", " ("];
@@ -101,7 +102,7 @@ fn of_sources() -> BTreeMap<String, String> {
     all
 }
 
-/// What a row says of a command: a test, `parsed` or `-`, and why.
+/// What a row says of a command: a test, or `-` and why.
 fn rows() -> BTreeMap<&'static str, &'static str> {
     let rows = TABLE.lines().map(str::trim);
     let rows = rows.filter(|row| !row.is_empty() && !row.starts_with('#'));
@@ -126,40 +127,81 @@ fn every_command_that_is_suggested_stands_in_the_table() {
     );
 }
 
-#[test]
-fn a_row_names_a_test_that_is_there_or_why_there_is_none() {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let mut text = String::new();
-    for folder in ["it", "web", "services"] {
-        let entries = std::fs::read_dir(tests.join(folder)).into_iter().flatten();
-        for entry in entries.flatten() {
-            text.push_str(&std::fs::read_to_string(entry.path()).unwrap_or_default());
-        }
-    }
-    for (command, says) in rows() {
-        match says.split_once(": ") {
-            Some(("-" | "parsed", why)) => assert!(why.len() > 8, "{command}: {why}"),
-            _ => {
-                let is_there = [format!("fn {says}()"), format!("    {says}: \"")];
-                let is_there = is_there.iter().any(|name| text.contains(name));
-                assert!(is_there, "{command}: {says}");
+/// What the tests of these files are made of, by name: with the words before it, which may name a suggestion.
+fn tests_of(files: &[String]) -> BTreeMap<&str, &str> {
+    let mut found = BTreeMap::new();
+    for text in files {
+        for block in text.split("\n}\n") {
+            let name = block.split_once("#[test]\nfn ");
+            if let Some((name, _)) = name.and_then(|(_, rest)| rest.split_once("()")) {
+                found.insert(name, block);
             }
         }
     }
+    found
+}
+
+/// Whether nothing more of a command follows.
+fn is_whole(rest: &str) -> bool {
+    rest.starts_with(['"', '`', '\''])
+}
+
+/// A row holds as long as its test has the suggestion, or the snapshot that its test makes and types.
+#[test]
+fn a_row_names_a_test_that_types_it_or_why_there_is_none() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut files = Vec::new();
+    for part in ["it", "web"] {
+        for entry in std::fs::read_dir(folder.join(part)).unwrap().flatten() {
+            files.push(std::fs::read_to_string(entry.path()).unwrap_or_default());
+        }
+    }
+    let tests = tests_of(&files);
+    let mut wrong = Vec::new();
+    for (command, says) in rows() {
+        if let Some(why) = says.strip_prefix("-: ") {
+            assert!(why.len() > 8, "{command}: {why}");
+            continue;
+        }
+        let fixed = command.split('{').next().unwrap_or_default().trim_end();
+        let snapshot = format!("it/snapshots/{}.snap", says.replace('_', "-"));
+        let types = match std::fs::read_to_string(folder.join(snapshot)) {
+            Ok(snapshot) => snapshot.contains(fixed),
+            Err(_) => {
+                let test = tests.get(says).copied().unwrap_or_default();
+                let test = test.replace("\\\"", "\"");
+                // Where it begins a row it is what prints another one.
+                let begins = |at| {
+                    let before: &str = &test[..at];
+                    before.trim_end_matches('"').trim_end().ends_with("row(")
+                };
+                let mut found = test.match_indices(command);
+                found.any(|(at, _)| !begins(at) && is_whole(&test[at + command.len()..]))
+            }
+        };
+        if !types {
+            wrong.push(format!("{command}: {says} does not type it"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// The words of a suggestion, with something in the place of what is filled in.
 fn words(command: &str) -> Vec<String> {
     let mut filled = String::new();
-    let mut rest = command;
+    let command = &command
+        .replace("descartes {verb} {}", "descartes install codex")
+        .replace("descartes {verb} ", "descartes install ");
+    let mut rest = command.as_str();
     while let Some((before, after)) = rest.split_once('{') {
         filled.push_str(before);
         let (name, behind) = after.split_once('}').unwrap_or(("", ""));
         // What is glued to a word is a further word of its own, or nothing.
-        if before.is_empty() || before.ends_with([' ', '\'', '/']) {
+        if filled.ends_with([' ', '\'', '/']) {
             filled.push_str(match name {
                 "tool" => "claude",
                 "verb" => "status",
+                "place" => "--project",
                 _ => "1",
             });
         }

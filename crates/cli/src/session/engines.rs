@@ -155,7 +155,8 @@ fn connect(
 ) -> Result<Arc<dyn Engine>, CliError> {
     let program = FleetProgram::find(named, &this_program()).map_err(|error| {
         let text = error.to_string();
-        let (message, hint) = text.split_once("; ").unwrap_or((&text, "descartes doctor"));
+        let again = "install descartes and descartes-fleet of one version";
+        let (message, hint) = text.split_once("; ").unwrap_or((&text, again));
         CliError::refused(message, hint)
     })?;
     let client = BridgeClient::connect(&program, url, party).map_err(|error| {

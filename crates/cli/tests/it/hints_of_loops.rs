@@ -29,6 +29,11 @@ fn what_is_suggested_while_a_loop_runs() {
         &[
             row("descartes loop kill", "descartes loop cancel --now").says("cancelled"),
             row("descartes stop", "descartes loop cancel").says("cancelled"),
+            row(
+                "descartes loop say ''",
+                "descartes loop say \"use the jiff crate for dates\"",
+            )
+            .says("accepted"),
             row("descartes loop rewind 1", "descartes loop cancel {}").says("cancelled"),
             row(START, "descartes loop status{id}").says("Running"),
             row(START, "descartes loop cancel{id}").says("cancelled"),
@@ -56,6 +61,24 @@ fn what_is_suggested_for_a_loop_that_is_done() {
         Done,
         &[
             row("descartes loop pause", "descartes loop start").behind(TASK),
+            row(
+                "descartes loop rewind 1 --yes",
+                "descartes loop rewind {copy}{}{}",
+            )
+            .behind(" --yes")
+            .says("is as"),
+            row(
+                "descartes loop start --backend claude --permissions edit --prompt go --state-file other.json --name \"it's\"",
+                "descartes loop {verb} {}{rest}",
+            )
+            .says("promise"),
+            row(START, "descartes loop {verb}{rest}").says("promise"),
+            row(
+                "descartes loop start --backend claude --permissions edit --prompt go --state-file other.json --name=-x",
+                "descartes loop {verb}{rest} -- {}",
+            )
+            .says("promise"),
+            row("descartes status", "descartes loop {verb}").says("auth"),
             row("descartes loop resume", "descartes loop start").behind(TASK),
             row(
                 "descartes loop rewind 1 --yes; descartes clean --older 0s",
@@ -140,6 +163,9 @@ fn what_is_suggested_in_a_copy_of_a_project() {
     while_it_is(
         Copied,
         &[
+            row("descartes loop resume", "descartes loop resume --here{}")
+                .place("copy")
+                .says("independent"),
             row(
                 "descartes loop resume --here",
                 "descartes loop history {}",
@@ -277,7 +303,7 @@ fn what_is_suggested_for_output_that_is_not_understood() {
             typed(&world, "project", &start);
             world
         },
-        &[row("descartes doctor", "descartes loop logs --raw {name}").says("type")],
+        &[row("descartes doctor", "descartes loop logs --raw {}").says("type")],
     );
 }
 

@@ -131,8 +131,13 @@ fn what_is_suggested_for_files() {
             .says("task"),
             row(
                 "descartes roadmap run 'my list.yaml'",
-                "descartes import {path}",
+                "descartes import {}",
             ),
+            row(
+                "descartes roadmap run text.md",
+                "descartes loop start --prompt-file {0}",
+            )
+            .behind(" --permissions edit"),
             row(
                 "descartes import text.md",
                 "descartes loop start --prompt-file {}",
@@ -140,7 +145,7 @@ fn what_is_suggested_for_files() {
             .behind(" --permissions edit"),
             row(
                 "descartes import 'my notes.md' -o 'my roadmap.md'",
-                "descartes roadmap check {to}",
+                "descartes roadmap check {}",
             ),
             row(
                 "descartes roadmap run tracks.md",
@@ -150,7 +155,7 @@ fn what_is_suggested_for_files() {
             .behind(" --permissions edit --verify true"),
             row(
                 "descartes roadmap run .beads/issues.jsonl",
-                "descartes roadmap run {project}/.beads",
+                "descartes roadmap run {}",
             )
             .behind(" --permissions edit --verify true"),
             row(
@@ -249,11 +254,49 @@ fn what_is_suggested_by_install() {
         &[
             row(
                 "descartes install claude",
-                "descartes install claude{place} --force",
+                "descartes install claude{} --force",
             ),
             row(
                 "descartes install claude --project",
-                "descartes install claude{place} --force",
+                "descartes install claude{} --force",
+            )
+            .says("project/.claude"),
+        ],
+    );
+    try_rows(
+        || {
+            let world = Situation::Installed.world();
+            let changed = |file: &str, from: &str, to: &str| {
+                let path = world.home().join(file);
+                let text = std::fs::read_to_string(&path).expect(file);
+                assert!(text.contains(from), "{text}");
+                std::fs::write(path, text.replace(from, to)).unwrap();
+            };
+            changed(".gemini/settings.json", "\"mcp\"", "\"mcp\", \"--color\"");
+            let plugin = ".claude/skills/ralph-wiggum/.claude-plugin/plugin.json";
+            changed(plugin, "descartes", "mine");
+            world
+        },
+        &[
+            row(
+                "descartes install gemini",
+                "descartes {verb} {}{place} --force",
+            )
+            .behind(" --yes")
+            .says("settings.json"),
+            row(
+                "descartes install codex --project",
+                "descartes {verb} {}{} --yes",
+            )
+            .says("project/.codex"),
+            row(
+                "descartes install claude",
+                "descartes {verb} claude {place} --force",
+            )
+            .says("ralph-wiggum"),
+            row(
+                "descartes install claude --project --yes",
+                "descartes {verb} claude{}",
             )
             .says("project/.claude"),
         ],

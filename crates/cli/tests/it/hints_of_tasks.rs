@@ -8,6 +8,8 @@ use crate::docs_commands::Situation::{self, *};
 use crate::docs_commands::{ended, tasks};
 use crate::hint_rows::{Row, row, try_rows, typed};
 
+const SOON: Duration = Duration::from_secs(60);
+
 /// Prints the id of the newest loop of a task.
 const CHILD: &str = "#!/bin/sh\ndescartes query --csv 'select loop_id from loops where parent is not null' | tail -n 1\n";
 
@@ -27,9 +29,17 @@ fn at_work() -> World {
     world.program("child", CHILD);
     std::fs::write(world.root().join("hold"), "").unwrap();
     tasks(&world, &["--verify", "true", "--detach"], 0);
-    eventually("the agent", Duration::from_secs(60), || {
-        world.root().join("seen").exists()
-    });
+    eventually("the agent", SOON, || world.root().join("seen").exists());
+    world
+}
+
+/// The only task of a roadmap is at work.
+fn roadmap_at_work() -> World {
+    let world = Project.world();
+    std::fs::write(world.root().join("hold"), "").unwrap();
+    let words = "descartes roadmap run ROADMAP.md --permissions edit --verify true --detach";
+    typed(&world, "project", words).assert_code(0);
+    eventually("the agent", SOON, || world.root().join("seen").exists());
     world
 }
 
@@ -58,14 +68,7 @@ fn what_is_suggested_while_a_task_loop_runs() {
         ],
     );
     try_rows(
-        || {
-            let world = Project.world();
-            std::fs::write(world.root().join("hold"), "").unwrap();
-            let words =
-                "descartes roadmap run ROADMAP.md --permissions edit --verify true --detach";
-            typed(&world, "project", words).assert_code(0);
-            world
-        },
+        roadmap_at_work,
         &[row(
             "descartes roadmap reset ROADMAP.md",
             "descartes loop cancel --state-file {}",

@@ -97,7 +97,7 @@ fn run_agent_with_token(world: &World) -> Finished {
     world.run(command)
 }
 
-/// As it is printed, through a shell.
+/// As it is printed (`descartes loop resume {flag}`), through a shell.
 #[test]
 fn what_a_denial_says_to_type_allows_it() {
     if !has_bwrap() {

@@ -326,7 +326,7 @@ fn new_tokens_sign_everybody_out_and_end_open_streams() {
     let mut stream = served.open("/api/v1/events");
     assert_eq!(stream.status, 200);
     let port = &served.address;
-    // What is damaged is made anew, as it says.
+    // What is damaged is made anew by what it says: `descartes serve --new-token`.
     let file = world.state().join("web-tokens.json");
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(&file, "{").unwrap();

@@ -68,7 +68,7 @@ fn metrics_count_what_waits_for_an_agent_and_what_is_worked_on() {
         lines.iter().all(|line| text.contains(line))
     });
     std::fs::write(world.state().join("go"), "").unwrap();
-    // What the page names for all that tasks print follows until the loop has ended.
+    // What the page names for all that tasks print (`descartes loop logs --follow`) follows until the loop has ended.
     let page = served.get(&format!("/loops/{id}")).body;
     let (_, line) = page.split_once("<code>descartes loop logs ").unwrap();
     let (words, _) = line.split_once("</code>").unwrap();

@@ -457,8 +457,7 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
         }
         Command::Say { text } if text.trim().is_empty() => Some(ConfigError {
             message: "the note is empty".to_owned(),
-            hint: "write something, for example: descartes loop say \"use the new parser\""
-                .to_owned(),
+            hint: "say what the next iteration should know".to_owned(),
         }),
         Command::Say { .. } if state.config.backend.prompt_mode == Some(PromptMode::None) => {
             Some(ConfigError {

@@ -45,11 +45,7 @@ fn by_reason(missing: &[String]) -> Vec<(Vec<&str>, &str)> {
 fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding {
     if let Err(error) = std::fs::create_dir_all(folder) {
         let why = format!("not tried: {}: {error}", folder.display());
-        return note(
-            CHECK,
-            why,
-            "run `descartes doctor` in a folder that you may write",
-        );
+        return note(CHECK, why, "make the state folder one that you may write");
     }
     match try_in(folder, SandboxLevel::Strict, profiles, ctx) {
         Ok(found) if found.mechanism == Some(Mechanism::Bwrap) => {

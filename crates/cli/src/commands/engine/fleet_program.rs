@@ -40,7 +40,8 @@ fn find(ctx: &CommandContext) -> Result<FleetProgram, CliError> {
     let named = ctx.environment.raw(PROGRAM_VARIABLE).map(Path::new);
     FleetProgram::find(named, &this_program()).map_err(|error| {
         let text = error.to_string();
-        let (message, hint) = text.split_once("; ").unwrap_or((&text, "descartes doctor"));
+        let again = "install descartes and descartes-fleet of one version";
+        let (message, hint) = text.split_once("; ").unwrap_or((&text, again));
         CliError::refused(message, hint)
     })
 }
