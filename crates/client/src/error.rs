@@ -155,9 +155,9 @@ impl ClientError {
             )),
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
-            Self::Illegal(_) => {
-                text("start over, keeping the old file: descartes loop start --force")
-            }
+            Self::Illegal(_) => text(
+                "start over, keeping the old file: `descartes loop start --force` and the task behind --prompt",
+            ),
             Self::Empty(_) => text("how to continue it: descartes loop resume"),
             Self::Lock(LockError::Held(_)) => text("look at it with: descartes loop status"),
             Self::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),

@@ -83,10 +83,12 @@ impl StateFileError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Missing(_) => Some("start one with: descartes loop start"),
+            Self::Missing(_) => {
+                Some("start one with `descartes loop start` and its task behind --prompt")
+            }
             Self::Damaged { .. } => Some(
                 "fix the file, resume the loop by its id (descartes loop list), or start over \
-                 and keep the file: descartes loop start --force",
+                 and keep the file: `descartes loop start --force` and the task behind --prompt",
             ),
             Self::Newer { .. } => Some("update descartes; nothing was changed"),
             Self::Io(_) => None,

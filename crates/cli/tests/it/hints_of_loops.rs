@@ -258,6 +258,7 @@ fn what_is_suggested_for_a_state_file_that_never_ran() {
             )
             .ends(2)
             .says("iteration limit"),
+            row("descartes loop resume", "descartes loop start").behind(TASK),
             row(
                 "mkdir .descartes; echo '{' > .descartes/loop-state.json; descartes loop resume",
                 "descartes loop list",

@@ -239,7 +239,7 @@ pub(super) fn fold_journal(
 fn empty(dir: &LoopDir) -> HostError {
     HostError::refused(
         format!("the journal {} is empty", dir.journal().display()),
-        "start over with `descartes loop start --force`",
+        "start over with `descartes loop start --force` and the task behind --prompt",
     )
 }
 
