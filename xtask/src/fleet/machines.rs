@@ -54,7 +54,10 @@ impl<'a> Machines<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.world.descartes(words);
+        self.engine_of(self.world.descartes(words))
+    }
+
+    fn engine_of(&self, mut command: Command) -> Command {
         command.env("DESCARTES_FLEET", &self.programs.fleet);
         command.env("DESCARTES_NATS_SERVER", &self.programs.server);
         command
@@ -71,12 +74,28 @@ impl<'a> Machines<'a> {
 
     /// Starts a worker with so many slots.
     pub fn worker(&mut self, name: &str, slots: usize) -> Result<(), Trouble> {
+        self.start_worker(self.command(&[]), name, slots)
+    }
+
+    /// Starts a worker with one slot on a machine that can be made to seem to have slept: `slept` has for how many
+    /// milliseconds. Its program has fault points.
+    pub fn sleeper(&mut self, name: &str, faulty: &Path, slept: &Path) -> Result<(), Trouble> {
+        let mut command = self.engine_of(self.world.command(faulty));
+        command.env("DESCARTES_SLEPT", slept);
+        self.start_worker(command, name, 1)
+    }
+
+    fn start_worker(
+        &mut self,
+        mut command: Command,
+        name: &str,
+        slots: usize,
+    ) -> Result<(), Trouble> {
         let line = self.run(&["engine", "join-token", name])?;
         let file = self.world.root().join(format!("{name}.engine"));
         fs::write(&file, line).map_err(told)?;
-        let slots = slots.to_string();
-        let mut command = self.command(&["worker", "--slots", &slots, "--engine-file"]);
         command
+            .args(["worker", "--slots", &slots.to_string(), "--engine-file"])
             .arg(file)
             .env("DESCARTES_STATE_DIR", self.state(name));
         let errors = File::create(self.told_by(name)).map_err(told)?;

@@ -45,6 +45,11 @@ const MEASURES: &[Measure] = &[
         take: |lab| with_server(lab, real_zombies::continued),
     },
     Measure {
+        name: "fleet-suspended",
+        about: "real workers suspended for three leases while their agents work, and then woken",
+        take: |lab| with_server(lab, real_zombies::woken),
+    },
+    Measure {
         name: "fleet-engine-killed",
         about: "the engine killed again and again while workers hold tasks",
         take: |lab| with_server(lab, outages::killed),
@@ -89,7 +94,13 @@ const MEASURES: &[Measure] = &[
 /// `fleet [--short] [MEASURE…]`.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
-    lab::take(&build::lab(form, Faults::Not)?, MEASURES, &wanted)
+    let is_wanted = |name| wanted.is_empty() || wanted.iter().any(|one| one == name);
+    let faults = if is_wanted("fleet-suspended") {
+        Faults::Wanted
+    } else {
+        Faults::Not
+    };
+    lab::take(&build::lab(form, faults)?, MEASURES, &wanted)
 }
 
 /// Takes a measure where there is a nats-server; else says plainly that there is none.

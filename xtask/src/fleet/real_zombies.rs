@@ -1,4 +1,5 @@
-//! Real workers that are stopped while their agents work, for longer than their leases, and then go on.
+//! Real workers that are stopped, or suspended with all that they started, while their agents work, for longer
+//! than their leases, and then go on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,8 @@ use crate::lab::{Lab, Row, Rows, Trouble};
 
 /// How long a claim holds.
 const LEASE: Duration = Duration::from_secs(60);
+/// A machine that wakes up lets all its processes go on at once; so soon its guard has stopped the agents again.
+const WAKING: Duration = Duration::from_secs(1);
 /// Longer nothing takes.
 const LONG: Duration = Duration::from_secs(300);
 /// The agents of every third task end together: right after the stop, before the workers go on, and after it.
@@ -27,12 +30,31 @@ fn told(error: impl std::fmt::Display) -> Trouble {
     error.to_string()
 }
 
+/// What happens to workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    /// They are stopped, and of every second one what speaks for it to the engine, too.
+    Stopped,
+    /// All that they started is stopped with them, and the clock by which they decide moves on by three leases:
+    /// so a machine wakes up from suspend.
+    Suspended,
+}
+
 /// Workers are stopped for two leases; others do their tasks; then they go on. The short form lets them go on
 /// soon after others have their tasks.
 pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
+    go_on(lab, programs, Blow::Stopped)
+}
+
+/// The same with machines that are suspended.
+pub fn woken(lab: &Lab, programs: &Programs) -> Rows {
+    go_on(lab, programs, Blow::Suspended)
+}
+
+fn go_on(lab: &Lab, programs: &Programs, blow: Blow) -> Rows {
     let count = lab.form.pick(3, 20);
     let stop = lab.form.pick(LEASE * 5 / 4, LEASE * 2);
-    let mut trial = Trial::begin(programs, count)?;
+    let mut trial = Trial::begin(lab, programs, count, blow)?;
     trial.wait("every worker has its task", |trial| {
         Ok(trial.agents()?.len() == count)
     })?;
@@ -50,7 +72,7 @@ pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
     })?;
     trial.let_end(1)?;
     std::thread::sleep(stop.saturating_sub(stopped.elapsed()));
-    trial.signal_stopped(Signal::SIGCONT)?;
+    trial.wake()?;
     trial.wait(
         "those who were stopped know that their tasks are gone",
         |trial| Ok((0..count).all(|n| trial.said(n, ": taken back, in vain") > 0)),
@@ -59,21 +81,34 @@ pub fn continued(lab: &Lab, programs: &Programs) -> Rows {
     trial.wait_for_end()?;
     wrong.extend(trial.wrong(count)?);
     let latest = trial.last_stamps()?;
-    let what = format!(
-        "{count} real workers stopped for {} s with leases of {} s, then continued",
-        stop.as_secs(),
-        LEASE.as_secs()
-    );
+    let lease = LEASE.as_secs();
+    let (what, of_what, bar) = match blow {
+        Blow::Stopped => (
+            format!(
+                "{count} real workers stopped for {} s with leases of {lease} s, then continued",
+                stop.as_secs()
+            ),
+            "from the stop to the last sign of work of their agents, the latest",
+            LEASE,
+        ),
+        Blow::Suspended => (
+            format!(
+                "{count} real workers suspended for three leases of {lease} s by their clock, then woken"
+            ),
+            "from waking up to the last sign of work of their agents, the latest",
+            WAKING,
+        ),
+    };
     let mut row = Row::count(MEASURE, what.clone(), count as u64, &wrong);
-    row.raw = json!({ "lost": wrong, "last_work_after_stop_ms": latest });
+    row.raw = json!({ "lost": wrong, "last_work_ms": latest });
     Ok(vec![
         row,
         Row::at_most(
             lab.form,
             MEASURE,
-            format!("{what}: from the stop to the last sign of work of their agents, the latest"),
+            format!("{what}: {of_what}"),
             (max(&latest), "ms"),
-            LEASE.as_secs_f64() * 1e3,
+            bar.as_secs_f64() * 1e3,
         ),
     ])
 }
@@ -105,16 +140,22 @@ impl SeenAgent {
 struct Trial<'a> {
     machines: Machines<'a>,
     tasks: Child,
-    /// Processes that were stopped.
+    blow: Blow,
+    /// How long machines were suspended.
+    slept: PathBuf,
+    /// Processes that were stopped, those who started others first.
     stopped: Vec<Pid>,
     /// By the clock of the agents.
     stopped_at: f64,
+    woken_at: f64,
 }
 
 impl<'a> Trial<'a> {
     /// As many workers as tasks, and each at one.
-    fn begin(programs: &'a Programs, count: usize) -> Result<Self, Trouble> {
+    fn begin(lab: &Lab, programs: &'a Programs, count: usize, blow: Blow) -> Result<Self, Trouble> {
         let mut machines = Machines::new(programs, count)?;
+        let slept = machines.world.root().join("slept");
+        fs::write(&slept, "0").map_err(told)?;
         let (stamps, go) = (folder(&machines, "stamps")?, folder(&machines, "go")?);
         let agent = format!(
             "#!/bin/sh\n\
@@ -128,15 +169,25 @@ impl<'a> Trial<'a> {
         );
         machines.world.program("stamping-agent", &agent);
         for n in 0..count {
-            machines.worker(&format!("z{n}"), 1)?;
+            let name = format!("z{n}");
+            match (blow, &lab.faulty) {
+                (Blow::Stopped, _) => machines.worker(&name, 1)?,
+                (Blow::Suspended, Some(faulty)) => machines.sleeper(&name, faulty, &slept)?,
+                (Blow::Suspended, None) => {
+                    return Err("no binary with fault points (set DESCARTES_FAULTY_BIN)".to_owned());
+                }
+            }
         }
         let mut tasks = machines.start_with("stamping-agent", count, true);
         let tasks = tasks.spawn().map_err(told)?;
         Ok(Self {
             machines,
             tasks,
+            blow,
+            slept,
             stopped: Vec::new(),
             stopped_at: 0.0,
+            woken_at: 0.0,
         })
     }
 
@@ -167,20 +218,50 @@ impl<'a> Trial<'a> {
         Err("the loop did not end".to_owned())
     }
 
-    /// Stops every worker, and of every second one what speaks for it to the engine, too.
+    /// Stops every worker, and what the blow takes with it.
     fn stop(&mut self) -> Result<Instant, Trouble> {
-        for (n, worker) in self.machines.workers.iter().enumerate() {
-            let pid = worker.id().cast_signed();
-            self.stopped.push(Pid::from_raw(pid));
-            if n % 2 == 1 {
-                let bridges = children(pid).into_iter().filter(|pid| is_bridge(*pid));
-                self.stopped.extend(bridges.map(Pid::from_raw));
+        let workers = self.machines.workers.iter().enumerate();
+        let workers = workers.map(|(n, worker)| (n, worker.id().cast_signed()));
+        for (n, pid) in workers.collect::<Vec<_>>() {
+            match self.blow {
+                Blow::Stopped => {
+                    let bridges = children(pid).into_iter().filter(|pid| is_bridge(*pid));
+                    let bridges = bridges.filter(|_| n % 2 == 1);
+                    for pid in std::iter::once(pid).chain(bridges) {
+                        self.stop_one(pid)?;
+                    }
+                }
+                // Those above first: one that runs would let those below it go on.
+                Blow::Suspended => {
+                    let mut left = vec![pid];
+                    while let Some(pid) = left.pop() {
+                        self.stop_one(pid)?;
+                        left.extend(children(pid));
+                    }
+                }
             }
         }
-        self.signal_stopped(Signal::SIGSTOP)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        self.stopped_at = now.map_err(told)?.as_secs_f64();
+        self.stopped_at = now()?;
         Ok(Instant::now())
+    }
+
+    /// A process that ends by itself meanwhile is none to stop.
+    fn stop_one(&mut self, pid: i32) -> Result<(), Trouble> {
+        if kill(Pid::from_raw(pid), Signal::SIGSTOP).is_ok() {
+            self.stopped.push(Pid::from_raw(pid));
+        }
+        let is_still = || state_of(pid).is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'D'));
+        self.wait("a process is stopped", |_| Ok(is_still()))
+    }
+
+    /// Lets go on what was stopped, by machine, as a kernel wakes them: who was started first is first.
+    fn wake(&mut self) -> Result<(), Trouble> {
+        self.woken_at = now()?;
+        if self.blow == Blow::Suspended {
+            let slept = (LEASE * 3).as_millis().to_string();
+            fs::write(&self.slept, slept).map_err(told)?;
+        }
+        self.signal_stopped(Signal::SIGCONT)
     }
 
     fn signal_stopped(&self, signal: Signal) -> Result<(), Trouble> {
@@ -225,13 +306,25 @@ impl<'a> Trial<'a> {
         told.lines().filter(|line| line.ends_with(what)).count()
     }
 
-    /// When each agent of a worker that was stopped was last at work, in milliseconds after the stop.
+    /// When each agent of a worker that was stopped was last at work, in milliseconds after the stop, or after
+    /// its machine woke up.
     fn last_stamps(&self) -> Result<Vec<f64>, Trouble> {
+        let since = match self.blow {
+            Blow::Stopped => self.stopped_at,
+            Blow::Suspended => self.woken_at,
+        };
         let agents = self.agents()?;
         let zombies = agents.iter().filter(|agent| agent.is_zombie());
-        Ok(zombies
-            .map(|agent| (agent.last() - self.stopped_at) * 1e3)
-            .collect())
+        let after = zombies.map(|agent| (agent.last() - since) * 1e3);
+        Ok(after.map(|after| after.max(0.0)).collect())
+    }
+
+    /// Whether an agent was at work before the one that came before it had ended.
+    fn met(&self, before: &SeenAgent, after: &SeenAgent) -> bool {
+        let woken = self.woken_at..self.woken_at + WAKING.as_secs_f64();
+        let is_waking = |at: &f64| self.blow == Blow::Suspended && woken.contains(at);
+        let mut seen = before.stamps.iter().rev().filter(|at| !is_waking(at));
+        seen.next().is_some_and(|last| after.first() <= *last)
     }
 
     fn wrong(&self, count: usize) -> Result<Vec<String>, Trouble> {
@@ -246,10 +339,7 @@ impl<'a> Trial<'a> {
             if agents.len() != 2 {
                 wrong.push(format!("task {task}: {} agents", agents.len()));
             }
-            for pair in agents
-                .windows(2)
-                .filter(|two| two[1].first() <= two[0].last())
-            {
+            for pair in agents.windows(2).filter(|two| self.met(&two[0], &two[1])) {
                 wrong.push(format!(
                     "task {task}: {} and {} were at work at the same time",
                     pair[0].place, pair[1].place
@@ -288,6 +378,12 @@ impl Drop for Trial<'_> {
         drop(self.tasks.kill());
         drop(self.tasks.wait());
     }
+}
+
+/// By the clock of the agents, in seconds.
+fn now() -> Result<f64, Trouble> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Ok(now.map_err(told)?.as_secs_f64())
 }
 
 /// A folder beside the project.

@@ -112,6 +112,18 @@ impl<'a> Trial<'a> {
         Ok(Running { child })
     }
 
+    /// Starts it with its words in a file, for whoever asks why it ended as it did.
+    pub fn spawn_to(&self, mut command: Command, words: &Path) -> Result<Running, Trouble> {
+        let failed = |error| format!("{}: {error}", words.display());
+        let file = fs::File::create(words).map_err(failed)?;
+        command
+            .stderr(file.try_clone().map_err(failed)?)
+            .stdout(file);
+        let child = command.spawn();
+        let child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        Ok(Running { child })
+    }
+
     /// Whether the binary knows this verb of `loop`.
     pub fn knows(&self, verb: &str) -> bool {
         self.run(self.descartes(&["loop", verb, "--help"]))

@@ -10,6 +10,7 @@ mod list_tools;
 mod scale;
 mod schedule;
 mod scud;
+mod stops;
 mod trains;
 
 use crate::lab::build::{self, Faults};
@@ -33,6 +34,11 @@ const MEASURES: &[Measure] = &[
         name: "task-kills",
         about: "32 tasks in parallel worktrees of 5,000 files, killed at random instants (M16, M8)",
         take: kills::take,
+    },
+    Measure {
+        name: "task-stops",
+        about: "Ctrl-C twice, SIGTERM, cancel --now at random moments: ended within 5 s, nothing left, nothing lost",
+        take: stops::take,
     },
     Measure {
         name: "task-runs",
