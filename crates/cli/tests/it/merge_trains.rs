@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
-use descartes_testkit::World;
+use descartes_testkit::{World, eventually};
 
 use crate::landing::{tasks, with_agent};
 use crate::task_common::{kill_when, repository, roadmap, run, said, statuses};
+
+const LONG: Duration = Duration::from_secs(120);
 
 /// Where agents and gates of a test write what they do.
 struct Log<'w>(&'w World);
@@ -143,6 +147,36 @@ fn a_host_killed_while_a_train_is_verified_loses_nothing() {
     assert_eq!(statuses(&world), "DDDDDD");
     let files = world.git(["ls-tree", "--name-only", "HEAD"]);
     assert_eq!(files.matches("work-").count(), 6, "{files}");
+}
+
+#[test]
+fn a_pause_waits_for_work_that_is_being_stacked() {
+    let world = tasks(4);
+    let log = Log(&world);
+    let [commits, go] = ["commits", "go"].map(|name| log.path(name));
+    // The first commit of merged work is made alone; the hook holds those of the train.
+    let hook = format!(
+        "#!/bin/sh\ncase $PWD in */merged*) echo x >> {commits}; \
+         [ $(wc -l < {commits}) -lt 2 ] || until [ -e {go} ]; do sleep 0.05; done;; esac\n"
+    );
+    let hook = world.write(".git/hooks/commit-msg", hook);
+    fs::set_permissions(hook, PermissionsExt::from_mode(0o755)).unwrap();
+    let (agent, gate) = (log.agent(WORKS), log.gate(4, "true"));
+    let flags = ["--verify", &gate, "--parallel", "4", "--detach"];
+    with_agent(&world, &agent, &flags).assert_code(0);
+    eventually("work is being stacked", LONG, || {
+        log.lines("commits").len() >= 2
+    });
+    let answer = run(&world, &["loop", "pause"]);
+    answer.assert_code(0);
+    assert!(answer.stdout().contains("accepted"), "{answer}");
+    fs::write(go, "").unwrap();
+    let waited = run(&world, &["loop", "pause", "--wait", "--json"]);
+    waited.assert_code(0);
+    run(&world, &["loop", "unpause"]).assert_code(0);
+    eventually("everything has landed", LONG, || {
+        statuses(&world) == "DDDD" && world.processes().is_empty()
+    });
 }
 
 #[test]
