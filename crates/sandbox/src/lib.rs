@@ -24,5 +24,5 @@ mod syscalls;
 pub use facts::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, PlannedRun, SandboxProject, Surroundings, look};
 pub use machine::{Bwrap, Machine};
 pub use sandbox::{Sandbox, Unavailable};
-pub use small_text::small_text;
+pub use small_text::{file_text, small_text};
 pub use stage::{STAGE_VERB, stage_main};

@@ -11,8 +11,13 @@ use nix::fcntl::OFlag;
 /// Files of git's that are read here are far smaller.
 const LARGEST: u64 = 1 << 20;
 
-/// The text of a regular file, links followed. It never waits: all else, and what is too large, is an error.
+/// [`file_text`] of one that holds a line or two.
 pub fn small_text(path: impl AsRef<Path>) -> io::Result<String> {
+    file_text(path, LARGEST)
+}
+
+/// The text of a regular file, links followed. It never waits: all else, and what is too large, is an error.
+pub fn file_text(path: impl AsRef<Path>, largest: u64) -> io::Result<String> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
     let file = file.open(path)?;
@@ -20,11 +25,11 @@ pub fn small_text(path: impl AsRef<Path>) -> io::Result<String> {
     if !meta.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"));
     }
-    if meta.len() > LARGEST {
+    if meta.len() > largest {
         return Err(ErrorKind::FileTooLarge.into());
     }
     let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text)?;
+    file.take(largest).read_to_string(&mut text)?;
     Ok(text)
 }
 

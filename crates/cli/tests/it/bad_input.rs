@@ -227,6 +227,8 @@ fn git_that_refuses_a_commit_is_a_warning_and_the_loop_goes_on() {
     );
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     for (world, words) in [(identity, "identity"), (hook, "the hook says no")] {
+        world.write("mine.txt", "staged by the person\n");
+        world.git(["add", "mine.txt"]);
         start(&world, script, &["--auto-commit"]).assert_code(0);
         let warnings = events(&world, "warning");
         let told = warnings.iter().any(|warning| {
@@ -239,6 +241,8 @@ fn git_that_refuses_a_commit_is_a_warning_and_the_loop_goes_on() {
         assert!(told, "{words}: {warnings:?}");
         assert_eq!(world.git(["log", "--format=%s"]), "begin");
         assert!(world.has("work.txt"));
+        let staged = world.git(["diff", "--cached", "--name-only"]);
+        assert_eq!(staged, "mine.txt");
     }
 }
 

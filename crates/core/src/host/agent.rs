@@ -17,6 +17,7 @@ use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::RunInfo;
 use descartes_kernel::step::LastSeen;
 use descartes_proc::{StartError, find_program};
+use descartes_sandbox::small_text;
 use descartes_store::layout::RunDir;
 use descartes_store::logs::{GapMarks, last_output, read_log};
 use descartes_text::finding;
@@ -264,7 +265,7 @@ pub(super) fn any_settings_file(
             },
             (None, None) => work.join(&file.dir),
         };
-        fs_err::read_to_string(dir.join(&file.file)).is_ok_and(|text| says(file, &text))
+        small_text(dir.join(&file.file)).is_ok_and(|text| says(file, &text))
     })
 }
 

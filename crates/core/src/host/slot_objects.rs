@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sandbox::SHARED_OBJECTS;
-use descartes_sandbox::{OWN_LOGS, OWN_OBJECTS, OWN_REFS};
+use descartes_sandbox::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, small_text};
 use descartes_store::layout::StateRoot;
 use sha2::{Digest, Sha256};
 use tracing::debug;
@@ -111,7 +111,7 @@ impl SlotObjects {
         drop(fs_err::remove_file(self.folder.join(BRANCH)));
         let Some(branch) = branch else { return Ok(()) };
         let own = self.own_ref(branch);
-        let known = match fs_err::read_to_string(self.common.join("refs/heads").join(branch)) {
+        let known = match small_text(self.common.join("refs/heads").join(branch)) {
             Ok(id) => {
                 fs_err::write(own, &id)?;
                 id.trim().to_owned()
@@ -138,7 +138,7 @@ impl SlotObjects {
         if !own.symlink_metadata().is_ok_and(|found| found.is_file()) {
             return Ok(());
         }
-        let new = fs_err::read_to_string(&own).map_err(|error| error.to_string())?;
+        let new = small_text(&own).map_err(|error| error.to_string())?;
         let new = new.trim();
         let is_id = [40, 64].contains(&new.len()) && new.chars().all(|c| c.is_ascii_hexdigit());
         if !is_id || new == known {

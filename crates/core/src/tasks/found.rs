@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use descartes_plans::scud::backpressure;
+use descartes_sandbox::small_text;
 use descartes_store::safe_open;
 
 use crate::host::HostError;
@@ -69,7 +70,7 @@ pub fn scud_gates(dir: &Path) -> Result<Option<ScudGates>, HostError> {
 /// Gates that the files of a project make likely: commands that are ours, found by what is there.
 pub fn project_gates(dir: &Path) -> Option<FoundGates> {
     let has = |name: &str| dir.join(name).is_file();
-    let read = |name: &str| fs_err::read_to_string(dir.join(name)).ok();
+    let read = |name: &str| small_text(dir.join(name)).ok();
     let found = |command: &str, source: &str| {
         Some(FoundGates {
             commands: vec![command.to_owned()],

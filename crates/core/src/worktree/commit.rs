@@ -1,8 +1,11 @@
 //! Commits, branches and tags, made as the user would make them.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use tracing::warn;
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
@@ -74,6 +77,40 @@ impl CommitJob {
     }
 }
 
+/// What a person had staged before a commit is tried: where none is made, it is staged again, and no more.
+struct StagedFiles<'r> {
+    index: &'r Path,
+    /// `None` where there was no index.
+    content: io::Result<Option<Vec<u8>>>,
+}
+
+impl<'r> StagedFiles<'r> {
+    fn of(index: &'r Path) -> Self {
+        let content = match fs_err::read(index) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            content => content.map(Some),
+        };
+        Self { index, content }
+    }
+
+    /// Under git's own lock, so that no git of the person's is in between.
+    fn put_back(self) -> io::Result<()> {
+        let content = self.content?;
+        let lock = self.index.with_extension("lock");
+        let mut options = fs_err::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).open(&lock)?;
+        let done = match content {
+            Some(content) => io::Write::write_all(&mut file, &content)
+                .and_then(|()| fs_err::rename(&lock, self.index)),
+            None => fs_err::remove_file(self.index),
+        };
+        match fs_err::remove_file(&lock) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => done.and(Err(error)),
+            _ => done,
+        }
+    }
+}
+
 impl Repo {
     pub(super) fn commit_all(
         &self,
@@ -112,6 +149,26 @@ impl Repo {
             None => None,
         };
         let before = self.head();
+        let staged = StagedFiles::of(&self.index);
+        let outcome = self.stage_and_commit(scan_root, message, confined);
+        if !matches!(outcome, Ok(CommitOutcome::Made { .. }))
+            && let Err(error) = staged.put_back()
+        {
+            warn!(%error, "cannot unstage what was not committed");
+        }
+        if let (Ok(CommitOutcome::Made { .. }), Some(signing)) = (&outcome, signing) {
+            self.sign_head(signing, &before)?;
+            return Ok(self.made());
+        }
+        outcome
+    }
+
+    fn stage_and_commit(
+        &self,
+        scan_root: &ScanRoot,
+        message: &str,
+        confined: Option<&Arc<ConfinedGit>>,
+    ) -> Result<CommitOutcome, WorktreeError> {
         let add = self
             .git
             .act(&self.root)
@@ -144,16 +201,18 @@ impl Repo {
             commit = commit.args(["--only", "--"]).args(scan_root.pathspecs());
         }
         commit.output(Deadline::after(HOOKS))?;
-        if let Some(signing) = signing {
-            self.sign_head(signing, &before)?;
-        }
+        Ok(self.made())
+    }
+
+    /// The commit that was made.
+    fn made(&self) -> CommitOutcome {
         match self.head().commit() {
-            Some(hash) => Ok(CommitOutcome::Made {
+            Some(hash) => CommitOutcome::Made {
                 hash: hash.to_owned(),
-            }),
-            None => Ok(CommitOutcome::Failed {
+            },
+            None => CommitOutcome::Failed {
                 message: "HEAD cannot be read".to_owned(),
-            }),
+            },
         }
     }
 

@@ -4,6 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use descartes_sandbox::{file_text, small_text};
+
+/// Of a million refs and more.
+const LARGEST_REFS: u64 = 1 << 28;
+
 /// What HEAD says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeadRef {
@@ -39,7 +44,7 @@ impl RefFolders {
     /// The folders of the repository whose top folder is `root`, from its `.git`.
     pub(super) fn of(root: &Path) -> Option<RefFolders> {
         let dot_git = root.join(".git");
-        let own = match fs::read_to_string(&dot_git) {
+        let own = match small_text(&dot_git) {
             Ok(text) => root.join(text.strip_prefix("gitdir:")?.trim()),
             Err(_) if dot_git.is_dir() => dot_git,
             Err(_) => return None,
@@ -49,7 +54,7 @@ impl RefFolders {
 
     /// The folders of a work tree, from git's folder of it.
     pub(crate) fn of_git_dir(own: PathBuf) -> RefFolders {
-        let common = match fs::read_to_string(own.join("commondir")) {
+        let common = match small_text(own.join("commondir")) {
             Ok(text) => own.join(text.trim()),
             Err(_) => own.clone(),
         };
@@ -83,7 +88,7 @@ impl RefFolders {
         if name.starts_with("refs/") {
             return self.resolve(name);
         }
-        match fs::read_to_string(self.own.join(name)) {
+        match small_text(self.own.join(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Some(None),
             Ok(text) => match parse(&text)? {
                 Target::Commit(commit) => Some(Some(commit)),
@@ -97,7 +102,7 @@ impl RefFolders {
         let head = self.own.join("HEAD");
         // Very old repositories have a link there.
         let is_file = fs::symlink_metadata(&head).is_ok_and(|meta| meta.is_file());
-        let text = is_file.then(|| fs::read_to_string(head).ok()).flatten();
+        let text = is_file.then(|| small_text(head).ok()).flatten();
         let Some(text) = text else {
             return HeadRef::Opaque;
         };
@@ -122,7 +127,7 @@ impl RefFolders {
         for _ in 0..5 {
             let loose = [&self.common, &self.own]
                 .into_iter()
-                .find_map(|folder| fs::read_to_string(folder.join(&name)).ok());
+                .find_map(|folder| small_text(folder.join(&name)).ok());
             match loose.as_deref().map(parse) {
                 Some(Some(Target::Commit(commit))) => return Some(Some(commit)),
                 Some(Some(Target::Ref(next))) => name = next,
@@ -134,7 +139,7 @@ impl RefFolders {
     }
 
     fn packed(&self, name: &str) -> Option<Option<String>> {
-        let text = match fs::read_to_string(self.common.join("packed-refs")) {
+        let text = match file_text(self.common.join("packed-refs"), LARGEST_REFS) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Some(None),
             Err(_) => return None,

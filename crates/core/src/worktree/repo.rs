@@ -24,7 +24,7 @@ pub(super) struct Repo {
     /// Top folder of the work tree.
     pub(super) root: PathBuf,
     pub(super) refs: RefFolders,
-    /// The user's index, which is copied and never written.
+    /// The user's index, which is copied; only a commit writes it.
     pub(super) index: PathBuf,
     /// The user's objects, which are read and never written.
     theirs: PathBuf,
