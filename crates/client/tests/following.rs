@@ -14,7 +14,7 @@ use descartes_client::{Follower, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Verdict};
 use descartes_views::view::Life;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(180);
 
 fn print(path: &Path, text: &[u8]) {
     let mut options = OpenOptions::new();

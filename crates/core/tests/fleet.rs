@@ -23,7 +23,7 @@ use descartes_store::layout::StateRoot;
 use descartes_testkit::World;
 use descartes_testkit::wait::eventually;
 
-const LONG: Duration = Duration::from_secs(100);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  \
     updated 2025-01-01T00:00:00.000000000+00:00\n}\n\n@nodes\n\

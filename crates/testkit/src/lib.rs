@@ -22,6 +22,6 @@ pub mod wait;
 pub mod world;
 
 pub use pty::Pty;
-pub use wait::{eventually, eventually_some};
+pub use wait::{PATIENCE, eventually, eventually_some};
 pub use world::World;
 pub use world::bins::{descartes, lie_at, scripted_agent};

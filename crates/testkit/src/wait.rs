@@ -5,6 +5,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Longer than anything takes that a test waits for, on a machine that is busy with much else; shorter than what
+/// the runner lets a test have.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Waits until `holds`, and fails the test naming `what` when `within` has passed.
 ///
 /// The first looks come a fraction of a millisecond apart, so a quick event is seen at once.

@@ -12,7 +12,7 @@ use descartes_testkit::world::Finished;
 use descartes_testkit::{World, eventually, process, wait};
 use nix::sys::signal::Signal;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn play(world: &World, script: &str) -> Finished {
     world.run(world.agent_command(script))

@@ -8,7 +8,7 @@ use descartes_testkit::world::MARK;
 use descartes_testkit::{World, eventually};
 use nix::sys::signal::Signal;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Starts the agent with this child and gives the agent's id and the processes it left.
 fn with_child(world: &World, kind: &str) -> (std::process::Child, Vec<Process>) {

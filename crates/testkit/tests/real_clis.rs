@@ -14,7 +14,7 @@ use descartes_testkit::real_clis::{Launch, Options, Permission, PromptBy, RealCl
 use serde_json::{Value, json};
 
 /// opencode takes its time to start on a busy machine.
-const LONG: Duration = Duration::from_secs(180);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 fn prepared(
     cli: RealCli,

@@ -7,7 +7,7 @@ use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World, process, wait};
 use nix::sys::signal::Signal;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 #[test]
 fn a_program_sees_a_terminal_of_its_own() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
 /// What must happen soon, on a machine that is busy.
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// The script line that plays a recording, such as `claude-ok`.
 pub fn recording(name: &str) -> String {

@@ -9,7 +9,7 @@ use descartes_testkit::{Pty, World};
 
 use crate::common::{claude_result, descartes, loops, prints, start, start_command, state};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = descartes_testkit::PATIENCE;
 const QUESTION: &str = "[edit/all/no]";
 const CLAUDE: [&str; 2] = ["--backend", "claude"];
 

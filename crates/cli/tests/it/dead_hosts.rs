@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use crate::common::{CLAIMS, descartes, events, start, start_command, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn spawn(world: &World, script: &str, flags: &[&str]) -> Child {
     start_command(world, script, flags)

@@ -9,7 +9,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{CLAIMS, descartes, loop_dir, start, start_command, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const KEY: &str = "sk-ant-api03-Zx81Qm4Tn7Lw2Kc9Vb5Rd3Fg6Hj8Ps1Ya4Ue7Io2Mn5Bx8Cz3Lk6";
 
 fn read(path: &Path) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use descartes_testkit::World;
 use descartes_testkit::pty::{Painted, Pty, Size};
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const PROMPT: &str = "$ descartes demo";
 /// Stands for what the picture leaves out.
 const LEFT_OUT: &str = "…";

@@ -7,7 +7,7 @@ use descartes_testkit::{World, eventually, process};
 
 use crate::common::{CLAIMS, descartes, events, loop_dir, loops, start, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 #[test]
 fn a_name_that_a_running_loop_goes_by_is_refused() {

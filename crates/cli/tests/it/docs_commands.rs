@@ -13,8 +13,8 @@ use nix::sys::signal::Signal;
 
 use crate::sandbox::has_bwrap;
 
-const SOON: Duration = Duration::from_secs(60);
-const LONG: Duration = Duration::from_secs(180);
+const SOON: Duration = descartes_testkit::PATIENCE;
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 /// Where a command is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::common::{CLAIMS, descartes, start, state};
 use crate::task_common::{graph, kill_when, repository, run, said, scud_project};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 fn roadmap(tasks: &str) -> World {
     repository("R.md", format!("# Roadmap: R\n\n## Tasks\n\n{tasks}"))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{descartes, events, start};
 use crate::task_common::{graph, repository, roadmap, run, said, scud_project};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 const ROADMAP: &str = "# Roadmap: R\n## Tasks\n- [ ] **a**: One\n";
 

@@ -6,7 +6,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{CLAIMS, descartes, events, json_lines, loop_dir, loops, start, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 #[test]
 fn working_dir_is_where_the_agent_and_the_gates_run() {

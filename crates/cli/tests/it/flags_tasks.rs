@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{json_lines, loops};
 use crate::task_common::{graph, repository, roadmap, run, said, scud_project, start, statuses};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Which tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use descartes_testkit::{World, eventually, eventually_some};
 use crate::common::{CLAIMS, descartes, events, loop_dir, loops, start, start_command};
 use crate::task_common::{WORKS, graph, run, said, scud_project};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const STATE: &str = ".descartes/loop-state.json";
 
 /// A loop in the background whose agent waits.

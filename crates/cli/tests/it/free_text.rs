@@ -6,7 +6,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{CLAIMS, descartes, start, state};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 #[test]
 fn a_prompt_that_is_a_list_reaches_the_agent_as_it_was_typed() {

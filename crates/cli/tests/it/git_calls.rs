@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::common::{descartes, events, loop_dir, start, start_command, state};
 use crate::task_common::{self, graph, scud_project, statuses};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 /// A machine with much else to do, and far less than a hook that never ends.
 const BOUNDED: Duration = Duration::from_secs(120);
 const WORKS: &str = "append notes.txt line\nprint hm";

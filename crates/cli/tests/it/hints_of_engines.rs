@@ -14,7 +14,7 @@ use crate::hint_rows::{row, shell, suggestion, try_rows, typed};
 use crate::verb_snapshots::with_scripted_fleet;
 use crate::workers::Machines;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// What speaks to the engine answers by a script.
 fn scripted() -> World {

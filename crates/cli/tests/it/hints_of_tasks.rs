@@ -8,7 +8,7 @@ use crate::docs_commands::Situation::{self, *};
 use crate::docs_commands::{ended, tasks};
 use crate::hint_rows::{Row, row, try_rows, typed};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Prints the id of the newest loop of a task.
 const CHILD: &str = "#!/bin/sh\ndescartes query --csv 'select loop_id from loops where parent is not null' | tail -n 1\n";

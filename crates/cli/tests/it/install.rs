@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{descartes, json_lines};
 
-const LONG: Duration = Duration::from_secs(180);
+const LONG: Duration = descartes_testkit::PATIENCE;
 const PLUGIN: &str = ".claude/skills/ralph-wiggum";
 
 /// Everything below a folder, sorted.

@@ -10,7 +10,7 @@ use descartes_testkit::pty::{Pty, Size};
 
 use crate::common::descartes;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Each program, its settings file below home, and one as a person writes it.
 const CLIENTS: [(&str, &str, &str); 4] = [

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use crate::common::{descartes, events, start_command, state};
 use crate::task_common::{repository, run, said};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const TOLD: &str = "the work tree changed while descartes was not running";
 
 /// The host of this command in its first gate, which says that it is up by a file.

@@ -9,7 +9,7 @@ use descartes_testkit::{World, wait};
 use serde_json::{Value, json};
 
 /// Everything is answered by then, however busy the machine.
-pub const SOON: Duration = Duration::from_secs(120);
+pub const SOON: Duration = descartes_testkit::PATIENCE;
 
 pub struct McpClient {
     child: Child,

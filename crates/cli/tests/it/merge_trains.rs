@@ -10,7 +10,7 @@ use descartes_testkit::{World, eventually};
 use crate::landing::{tasks, with_agent};
 use crate::task_common::{kill_when, repository, roadmap, run, said, statuses};
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 /// Where agents and gates of a test write what they do.
 struct Log<'w>(&'w World);

@@ -15,7 +15,7 @@ use descartes_testkit::{Pty, World, eventually};
 use crate::common::{descartes, start_command};
 use crate::task_common;
 
-const LONG: Duration = Duration::from_secs(90);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 const POLLING: &str = "polling files every";
 

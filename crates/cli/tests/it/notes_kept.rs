@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::common::{descartes, events, journal_in, loops};
 use crate::task_common::{graph, run, scud_project};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// An agent that counts its runs, keeps the prompt of each, and then does what `cases` says of it.
 fn agent(world: &World, cases: &str) -> String {

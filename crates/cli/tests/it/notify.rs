@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{descartes, events, journal, loop_dir, start};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn configure(world: &World, text: &str) {
     world.configure(text);

@@ -8,7 +8,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{claude_result, descartes, events, start};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A loop whose agent claims at once, and whose gate is green once `go` is there.
 fn in_its_gate(flags: &[&str]) -> World {

@@ -7,7 +7,7 @@ use descartes_testkit::{World, eventually};
 use crate::common::{claude_result, descartes, loop_dir, prints, start};
 use crate::task_common::{repository, roadmap};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// The page of the world's loop.
 #[track_caller]

@@ -11,7 +11,7 @@ use crate::common::{events, loop_dir, state};
 use crate::sandbox::{has_bwrap, world};
 use crate::task_common::run;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const START: [&str; 8] = [
     "loop",
     "start",

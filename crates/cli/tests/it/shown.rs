@@ -18,7 +18,7 @@ use crate::task_common;
 /// A title, a cleared screen, C1 twice, a turned line, a tag, a hidden word.
 const NASTY: &str = "na\u{1b}]0;pwn\u{7}st\u{1b}[2Jy\u{9b}31m\u{9d}0;c1\u{9c}\u{202e}\u{2066}\u{200b}\u{e0041}\u{1b}[8mhid";
 const KEY: &str = "glpat-aB3dE6gH9jK2mN5pQ8sT";
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 #[track_caller]
 fn assert_safe(what: &str, bytes: &[u8]) {

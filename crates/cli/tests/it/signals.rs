@@ -11,7 +11,7 @@ use crate::common::{descartes, events, loops, start_command, state};
 use crate::landing_statuses::git_that;
 use crate::task_common::{graph, scud_project, statuses};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A loop whose agent has begun.
 fn running(world: &World, script: &str) -> Child {

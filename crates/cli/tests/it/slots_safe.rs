@@ -11,7 +11,7 @@ use descartes_testkit::{World, eventually};
 use crate::landing::{tasks, with_agent};
 use crate::task_common::{graph, run, said, scud_project, statuses};
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 const AS_AGENT: &str = "git() { command git -c user.name=a -c user.email=a@b \
     -c protocol.file.allow=always \"$@\"; }\n";

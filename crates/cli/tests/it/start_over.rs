@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::common::{CLAIMS, descartes, loops, start, start_command, state};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 /// State files that were set aside.
 fn kept(world: &World) -> Vec<Value> {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::common::{descartes, events, loop_dir, start, start_command};
 use crate::task_common;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A loop in the background whose agent waits for leave to end.
 fn running() -> World {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::common::{descartes, events, loops};
 use crate::task_common;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A world in which agents find `descartes` on their path, with the state folder of the world.
 fn world() -> World {

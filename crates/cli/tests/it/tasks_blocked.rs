@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::task_common::{graph, repository, run, said, scud_project, statuses};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = descartes_testkit::PATIENCE;
 
 /// Works at every attempt, and claims at this one.
 fn slow_agent(world: &World, claims_at: u32) -> String {

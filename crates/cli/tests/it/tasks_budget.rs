@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::{events, journal_in, loops, start_command, state};
 use crate::task_common::{graph, run, scud_project, start};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Claude's backend, which tells what it uses.
 const CLAUDE: [&str; 4] = ["--backend", "claude", "--permissions", "edit"];

@@ -8,7 +8,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::task_common::{WORKS, graph, left, repository, run, said, scud_project, start};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn one_task() -> World {
     scud_project(graph("1 | First | P | 1 | H", ""))

@@ -7,7 +7,7 @@ use descartes_testkit::{Pty, World};
 
 use crate::common::start_command;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn size(rows: u16, columns: u16) -> Size {
     Size { rows, columns }

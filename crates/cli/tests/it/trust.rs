@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::{descartes, events, loops, start, start_command};
 use crate::task_common::{self, WORKS, graph, repository, scud_project};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const CONFIG: &str = ".descartes/config.toml";
 
 /// A gate of the project's config that leaves a file when it runs.

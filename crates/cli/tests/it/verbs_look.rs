@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{descartes, json_lines, loop_dir, start, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 fn verb(world: &World, arguments: &[&str]) -> Finished {
     let run = descartes(world, &[&["loop"], arguments].concat());

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::{claude_result, descartes, events, loop_dir, start, state};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// An agent that tells which iteration it is, keeps its prompt, and waits for leave to end.
 const PATIENT: &str =

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{descartes, events, loop_dir, start, start_command};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 const WORK: &str = "write a.txt ${ITERATION}\n@1 write one.txt first\n@2 rm one.txt\nwrite two.txt second\n@3 sh git add -A && git commit -qm third\nwrite three.txt third";
 
 fn verb(world: &World, arguments: &[&str]) -> Finished {

@@ -8,7 +8,7 @@ use descartes_testkit::{Pty, World};
 
 use crate::common::start;
 
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A loop named `auth` in the background.
 #[track_caller]

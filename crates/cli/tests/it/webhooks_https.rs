@@ -14,7 +14,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::common::{loop_dir, start_command};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// A certificate authority of this test's own.
 struct Authority(CertifiedIssuer<'static, KeyPair>);

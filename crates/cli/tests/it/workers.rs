@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::hint_rows::{suggestion, typed};
 use crate::task_common::{graph, repository_on_disk, scud_project};
 
-pub const LONG: Duration = Duration::from_secs(200);
+pub const LONG: Duration = descartes_testkit::PATIENCE;
 
 /// A world with an engine, which is ended with the test.
 pub struct Machines {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use descartes_testkit::http::{self, Ask, Reply, Stream};
 
-pub const SOON: Duration = Duration::from_secs(100);
+pub const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// `descartes serve`, ended with the test.
 pub struct Served {

@@ -11,7 +11,7 @@ use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World};
 use descartes_views::view::{Head, Story};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = descartes_testkit::PATIENCE;
 
 /// Loops as they really end: proven after a refused claim, at their limit, failed.
 const RECORDED: [(&str, &[&str]); 3] = [

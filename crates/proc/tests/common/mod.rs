@@ -23,7 +23,7 @@ pub const HOST: &str = env!("CARGO_BIN_EXE_descartes-testhost");
 pub const AGENT: &str = env!("CARGO_BIN_EXE_descartes-testagent");
 
 /// Far beyond anything that works; nothing waits so long but a test that fails.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(180);
 
 /// All shapes with the number of processes that tell their id.
 pub const SHAPES: [(&str, usize); 8] = [
