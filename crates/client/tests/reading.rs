@@ -222,6 +222,21 @@ fn a_call_that_something_came_between_is_told_again_with_its_end() {
 }
 
 #[test]
+fn an_error_that_the_agent_told_in_words_is_not_told_twice() {
+    let mut prose = Prose::new(Thoughts::Hidden, Tools::WhenCalled);
+    let text = |text: &str| TranscriptEntry::Text {
+        piece: descartes_agents::agent::Piece::Block,
+        text: text.into(),
+    };
+    let failed = |text: &str| TranscriptEntry::Failed(text.into());
+    let mut out = String::new();
+    for said in [text("401: log in\n"), failed("401:  log in"), failed("500")] {
+        prose.write(&said, &mut out);
+    }
+    assert_eq!(out, "401: log in\n!! 500\n");
+}
+
+#[test]
 fn plain_text_has_no_transcript() {
     let world = world();
     let mut made = world.made("0192aaaa-1");

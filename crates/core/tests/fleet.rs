@@ -154,6 +154,7 @@ fn options((name, login): (&str, &str)) -> WorkerOptions {
             ..LeaseTerms::default()
         },
         wip_every: Duration::from_millis(300),
+        first_rest: descartes_kernel::fleet::FIRST_REST,
     }
 }
 
@@ -670,7 +671,13 @@ async fn a_clone_that_an_agent_has_damaged_is_made_whole() {
 #[tokio::test]
 async fn an_agent_that_damages_the_clone_blocks_its_task_and_not_that_of_a_neighbour() {
     let (world, server) = (world(), MemoryServer::new());
-    let worker = Running::start(&world, &server, "a", 2);
+    // There is nobody else to take it meanwhile.
+    let options = WorkerOptions {
+        slots: 2,
+        first_rest: Duration::from_millis(100),
+        ..options(("a", "a"))
+    };
+    let worker = Running::start_worker(&world, &server, options);
     let damaged = world.root().join("damaged");
     // The second is at work when the first damages what both work in.
     let damage = format!(

@@ -175,6 +175,7 @@ fn options(
         sandbox: settings.sandbox.get(),
         terms: LeaseTerms::default(),
         wip_every: WIP_EVERY,
+        first_rest: descartes_kernel::fleet::FIRST_REST,
     }
 }
 

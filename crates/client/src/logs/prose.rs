@@ -33,6 +33,8 @@ pub struct Prose {
     open: bool,
     /// The unfinished line is the call of this tool.
     call: Option<String>,
+    /// The text that was written last.
+    said: String,
 }
 
 impl Prose {
@@ -43,6 +45,7 @@ impl Prose {
             tools,
             open: false,
             call: None,
+            said: String::new(),
         }
     }
 
@@ -71,6 +74,8 @@ impl Prose {
             } => self.done(summary, &facts(*outcome, *duration), out),
             TranscriptEntry::ToolLost { summary } => self.done(summary, "  no answer", out),
             TranscriptEntry::Note(text) => self.line(&format!("! {}", one_line(text)), out),
+            // Agents tell of an error in words, and then once more as what came of the run.
+            TranscriptEntry::Failed(text) if one_line(text) == self.said => {}
             TranscriptEntry::Failed(text) => self.line(&format!("!! {}", one_line(text)), out),
             TranscriptEntry::Noise(text) => self.line(text.trim_end(), out),
         }
@@ -86,6 +91,7 @@ impl Prose {
             self.end_line(out);
         }
         if piece == Piece::Block {
+            self.said = one_line(text);
             out.push_str(text.trim_end_matches('\n'));
             out.push('\n');
             return;
@@ -105,6 +111,7 @@ impl Prose {
         out.push_str(facts);
         out.push('\n');
         (self.open, self.call) = (false, None);
+        self.said.clear();
     }
 
     fn line(&mut self, text: &str, out: &mut String) {

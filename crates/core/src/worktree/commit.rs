@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tracing::warn;
 
@@ -80,13 +80,14 @@ impl CommitJob {
 /// What a person had staged before a commit is tried: where none is made, it is staged again, and no more.
 struct StagedFiles<'r> {
     index: &'r Path,
-    /// `None` where there was no index.
-    content: io::Result<Option<Vec<u8>>>,
+    /// With the time at which it was written; `None` where there was no index.
+    content: io::Result<Option<(Vec<u8>, SystemTime)>>,
 }
 
 impl<'r> StagedFiles<'r> {
     fn of(index: &'r Path) -> Self {
-        let content = match fs_err::read(index) {
+        let written = fs_err::metadata(index).and_then(|meta| meta.modified());
+        let content = match written.and_then(|at| Ok((fs_err::read(index)?, at))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             content => content.map(Some),
         };
@@ -100,7 +101,9 @@ impl<'r> StagedFiles<'r> {
         let mut options = fs_err::OpenOptions::new();
         let mut file = options.write(true).create_new(true).open(&lock)?;
         let done = match content {
-            Some(content) => io::Write::write_all(&mut file, &content)
+            // Git takes a file that changed after its index was written for one it has to read.
+            Some((content, written)) => io::Write::write_all(&mut file, &content)
+                .and_then(|()| file.file().set_modified(written))
                 .and_then(|()| fs_err::rename(&lock, self.index)),
             None => fs_err::remove_file(self.index),
         };

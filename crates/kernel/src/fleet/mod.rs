@@ -37,4 +37,4 @@ pub use refusals::OfferRefusals;
 pub use remote_health::{RemoteHealth, RemoteStep, RemoteTerms};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};
 pub use worker_end::{EndOrder, WorkerEnd};
-pub use worker_health::WorkerHealth;
+pub use worker_health::{FIRST_REST, WorkerHealth};

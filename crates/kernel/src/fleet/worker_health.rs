@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// After the first attempt that it could not make; each further one in a row doubles it.
-const FIRST_REST: Duration = Duration::from_secs(10);
+pub const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(10 * 60);
 
 /// How the attempts of a worker fared on its machine. Times are of a clock that nobody sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerHealth {
+    first_rest: Duration,
     /// In a row.
     failures: u32,
     /// The loops that these were for.
@@ -26,10 +27,21 @@ struct Rest {
 }
 
 impl WorkerHealth {
+    /// Of a worker that rests so long first, [`FIRST_REST`] outside of tests.
+    pub fn new(first_rest: Duration) -> Self {
+        Self {
+            first_rest,
+            failures: 0,
+            failed_for: BTreeSet::new(),
+            resting: None,
+        }
+    }
+
     /// An attempt for this loop could not be made, and why. Returns how long it takes nothing.
     pub fn failed(&mut self, now: Duration, loop_id: &str, why: String) -> Duration {
-        let doubled =
-            FIRST_REST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        let doubled = self
+            .first_rest
+            .saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
         let rest = doubled.min(LONGEST_REST);
         self.failures = self.failures.saturating_add(1).min(30);
         self.failed_for.insert(loop_id.to_owned());
@@ -44,7 +56,7 @@ impl WorkerHealth {
 
     /// An attempt was made, whatever came of it.
     pub fn worked(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.first_rest);
     }
 
     /// Why it takes nothing now, of whatever loop.
@@ -76,7 +88,7 @@ mod tests {
 
     #[test]
     fn who_cannot_work_rests_longer_each_time_and_never_for_good() {
-        let mut health = WorkerHealth::default();
+        let mut health = WorkerHealth::new(FIRST_REST);
         assert_eq!(health.objection_to(Duration::ZERO, "a"), None);
         let mut now = Duration::ZERO;
         let mut rests = Vec::new();
@@ -96,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_fails_for_one_loop_alone_holds_up_no_other() {
-        let (mut health, now) = (WorkerHealth::default(), Duration::ZERO);
+        let (mut health, now) = (WorkerHealth::new(FIRST_REST), Duration::ZERO);
         health.failed(now, "a", "its clone is damaged".to_owned());
         let asked = |health: &WorkerHealth| {
             let to = |id| health.objection_to(now, id).is_some();

@@ -69,6 +69,8 @@ pub struct WorkerOptions {
     pub terms: LeaseTerms,
     /// How often the work of an attempt is stored while its agent is at it.
     pub wip_every: Duration,
+    /// How long it takes nothing after an attempt that it could not make; longer after each further one.
+    pub first_rest: Duration,
 }
 
 /// An attempt that a worker tells of.
@@ -161,6 +163,7 @@ impl FleetWorker {
             options.worktree_copy.clone(),
             options.worktree_setup.clone(),
         );
+        let health = Mutex::new(WorkerHealth::new(options.first_rest));
         Self {
             shared: Arc::new(WorkerShared {
                 ctx: SlotContext {
@@ -181,7 +184,7 @@ impl FleetWorker {
                 claims: AtomicU64::new(0),
                 at_work: Mutex::default(),
                 refusals: Mutex::default(),
-                health: Mutex::default(),
+                health,
                 origin: Instant::now(),
                 works: Mutex::default(),
                 trouble: Mutex::default(),
