@@ -62,7 +62,7 @@ mod tests {
             ("large", false),
             ("missing", false),
         ] {
-            assert_eq!(small_text(&at(name)).is_ok(), is_read, "{name}");
+            assert_eq!(small_text(at(name)).is_ok(), is_read, "{name}");
         }
     }
 }

@@ -155,7 +155,7 @@ impl GitLook {
     fn steps(&self) -> Option<PlantedInGit> {
         let git = self.git.as_ref()?;
         let folder = git.git_dir.join("rebase-merge");
-        let todo = small_text(&folder.join("git-rebase-todo")).ok()?;
+        let todo = small_text(folder.join("git-rebase-todo")).ok()?;
         let is_exec = |line: &&str| line.starts_with("exec ") || line.starts_with("x ");
         let line = todo.lines().find(is_exec)?;
         let file = self.name(&folder.join("git-rebase-todo"));
@@ -211,7 +211,7 @@ impl GitLook {
 
     /// What a repository brings by which git starts programs.
     fn of_repository(&mut self, settings: &HostSettings, folder: &Path) -> Vec<PlantedInGit> {
-        let common = match small_text(&folder.join("commondir")) {
+        let common = match small_text(folder.join("commondir")) {
             Ok(text) => folder.join(text.trim_end_matches(['\n', '\r'])),
             Err(_) => folder.to_owned(),
         };
