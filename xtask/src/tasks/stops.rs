@@ -213,7 +213,15 @@ fn stopped(
             }
         }
     }
-    let code = host.code_within(limit)?;
+    let Some(code) = host.wait_at_most(limit) else {
+        let said = std::fs::read_to_string(trial.world.root().join("said")).unwrap_or_default();
+        let last: Vec<&str> = said.lines().rev().take(5).collect();
+        let left = trial.world.processes();
+        let left: Vec<&str> = left.iter().map(|one| one.command.as_str()).collect();
+        return Err(format!(
+            "still running after {limit:?}: {left:?}, and said last: {last:?}"
+        ));
+    };
     let mut none_left = || trial.world.processes().is_empty().then_some(());
     if wait::poll(limit, &mut none_left).is_none() {
         let left = trial.world.processes();
