@@ -194,7 +194,14 @@ fn stopped(
     match stop {
         Stop::CtrlCTwice => {
             host.signal(Signal::SIGINT);
-            std::thread::sleep(Duration::from_millis(100));
+            // Who presses once more has seen what the first did; signals that nobody has taken yet are one.
+            let said = trial.world.root().join("said");
+            let mut is_heard = || {
+                let text = std::fs::read_to_string(&said).unwrap_or_default();
+                let is_over = host.wait_at_most(Duration::ZERO).is_some();
+                (is_over || text.contains("stopping after this iteration")).then_some(())
+            };
+            wait::poll(limit, &mut is_heard).ok_or("the first Ctrl-C was not heard")?;
             since = Instant::now();
             host.signal(Signal::SIGINT);
         }
