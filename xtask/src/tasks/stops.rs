@@ -53,6 +53,13 @@ fn told(error: std::io::Error) -> Trouble {
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
+    // As a shell starts a job in the background: the loops would ignore it, too.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    if ignored.unwrap_or(0) & (1 << (Signal::SIGINT as u32 - 1)) != 0 {
+        return Err("SIGINT is ignored here: start this in the foreground".to_owned());
+    }
     let wanted = lab.form.pick(9, 300);
     let mut all = Campaign::default();
     let mut world = 0;
@@ -207,17 +214,14 @@ fn stopped(
         }
         Stop::Terminate => host.signal(Signal::SIGTERM),
         Stop::CancelNow => {
-            // A loop that is not there yet is started after all, and told again then.
-            let cancel = || {
+            // A loop that is not there yet is started after all, and told again then. One that was refused itself,
+            // over a list that somebody holds, is no loop to cancel.
+            let mut is_told = || {
                 let asked = trial.run(trial.descartes(&["loop", "cancel", "--now"]));
-                asked.ok().filter(|asked| asked.code() == Some(0)).map(drop)
+                let is_taken = asked.is_ok_and(|asked| asked.code() == Some(0));
+                (is_taken || host.wait_at_most(Duration::ZERO) == Some(65)).then_some(())
             };
-            // One that was refused itself, over a list that somebody holds, is no loop to cancel.
-            if wait::poll(limit, &mut { cancel }).is_none()
-                && host.wait_at_most(Duration::ZERO) != Some(65)
-            {
-                return Err("`loop cancel --now` was refused".to_owned());
-            }
+            wait::poll(limit, &mut is_told).ok_or("`loop cancel --now` was refused")?;
         }
     }
     let Some(code) = host.wait_at_most(limit) else {
