@@ -2,6 +2,7 @@
 //! anything.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -103,10 +104,18 @@ impl SandboxProject {
         git::put_aside(&self.misled()?)
     }
 
-    /// Takes away what was made for the time of the runs.
-    pub fn tidy_up(&self) {
+    /// Makes what keeps git from being led elsewhere while agents run, for as long as a loop needs it.
+    pub fn hold_git(&self) -> Option<File> {
+        let git = self.git.as_ref().filter(|_| self.slot.is_none())?;
+        let is_led = git::misled(&git.common_dir).is_some();
+        // Where it cannot be made, the first run says why.
+        (!is_led).then(|| git::hold(&git.common_dir).ok()).flatten()
+    }
+
+    /// Takes away what was made for the time of the runs, unless another loop holds it.
+    pub fn tidy_up(&self, held: Option<File>) {
         if let Some(git) = self.git.as_ref().filter(|_| self.slot.is_none()) {
-            git::tidy_up(&git.common_dir);
+            git::tidy_up(&git.common_dir, held);
         }
     }
 

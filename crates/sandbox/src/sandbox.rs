@@ -273,7 +273,7 @@ fn make_all(plan: &SandboxPlan) -> Result<(), Unavailable> {
     Ok(())
 }
 
-fn make_one(make: &Make) -> io::Result<()> {
+pub(crate) fn make_one(make: &Make) -> io::Result<()> {
     match make {
         Make::Folder(path) => std::fs::create_dir_all(path),
         Make::File(path, text) => {

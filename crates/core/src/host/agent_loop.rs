@@ -106,9 +106,11 @@ impl AgentLoop {
     pub(super) fn go(&mut self) -> Result<HostEnd, HostError> {
         self.take_signing();
         self.begin_git_look();
+        let sandbox = self.sandbox.as_ref();
+        let held = sandbox.and_then(|sandbox| sandbox.project().hold_git());
         let end = self.go_on();
         if let Some(sandbox) = &self.sandbox {
-            sandbox.project().tidy_up();
+            sandbox.project().tidy_up(held);
         }
         end
     }

@@ -146,7 +146,7 @@ impl Host {
             LoopKind::Tasks(d, tasks) => match tasks.take() {
                 Some(tasks) => {
                     let ended = tasks.run(d);
-                    SandboxProject::find(&dir).tidy_up();
+                    SandboxProject::find(&dir).tidy_up(None);
                     ended
                 }
                 None => Err(HostError::Internal("its tasks were run already".to_owned())),

@@ -1,10 +1,14 @@
 //! The folders of a repository, read from its files.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::sandbox::{COMMON_DIR_IS_HERE, GitPlaces, PlantedInGit, SlotGit};
+use descartes_kernel::sandbox::{COMMON_DIR_IS_HERE, GitPlaces, Make, PlantedInGit, SlotGit};
 
 use super::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, SlotOrigin, real};
+use crate::sandbox::make_one;
 use crate::small_text;
 
 /// The repository around a directory.
@@ -88,10 +92,33 @@ pub(super) fn put_aside(file: &Path) -> Option<PlantedInGit> {
     })
 }
 
-/// Takes away what locks that name while agents run.
-pub(super) fn tidy_up(common: &Path) {
-    if misled(common).is_none() {
-        drop(std::fs::remove_file(common.join("commondir")));
+/// Makes what locks that name while agents run, and holds it beside other loops of this repository.
+pub(super) fn hold(common: &Path) -> io::Result<File> {
+    let path = common.join("commondir");
+    loop {
+        make_one(&Make::File(path.clone(), COMMON_DIR_IS_HERE.to_owned()))?;
+        let file = File::open(&path)?;
+        file.lock_shared()?;
+        // Another loop may have taken it away before it was locked.
+        let there = std::fs::symlink_metadata(&path).map(|meta| (meta.dev(), meta.ino()));
+        if there.is_ok_and(|there| {
+            file.metadata()
+                .is_ok_and(|own| (own.dev(), own.ino()) == there)
+        }) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Takes it away where no other loop holds it.
+pub(super) fn tidy_up(common: &Path, held: Option<File>) {
+    let path = common.join("commondir");
+    if misled(common).is_some() {
+        return;
+    }
+    let file = held.or_else(|| File::open(&path).ok());
+    if file.is_some_and(|file| file.try_lock().is_ok()) {
+        drop(std::fs::remove_file(path));
     }
 }
 
@@ -132,4 +159,29 @@ pub(super) fn slot(git: &GitPlaces, slot: &SlotOrigin) -> SlotGit {
         out.logs = Some((logs, slot.folder.join(OWN_LOGS)));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_locks_a_name_stays_until_the_last_loop_has_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_locked = || dir.path().join("commondir").is_file();
+        let (first, second) = (hold(dir.path()).unwrap(), hold(dir.path()).unwrap());
+        tidy_up(dir.path(), Some(first));
+        assert!(is_locked());
+        tidy_up(dir.path(), None);
+        assert!(
+            is_locked(),
+            "nor does a loop that held nothing take it away"
+        );
+        tidy_up(dir.path(), Some(second));
+        assert!(!is_locked());
+        // One that a killed loop left.
+        drop(hold(dir.path()).unwrap());
+        tidy_up(dir.path(), None);
+        assert!(!is_locked());
+    }
 }
