@@ -53,13 +53,6 @@ fn told(error: std::io::Error) -> Trouble {
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
-    // As a shell starts a job in the background: the loops would ignore it, too.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    if ignored.unwrap_or(0) & (1 << (Signal::SIGINT as u32 - 1)) != 0 {
-        return Err("SIGINT is ignored here: start this in the foreground".to_owned());
-    }
     let wanted = lab.form.pick(9, 300);
     let mut all = Campaign::default();
     let mut world = 0;
@@ -136,8 +129,8 @@ fn one(lab: &Lab, seed: u64, most: u64, all: &mut Campaign) -> Result<(), Troubl
         };
         let other = [Other::Nobody, Other::Nobody, Other::Git, Other::Scud];
         let other = other[chance.below(4) as usize];
-        let stop = [Stop::CtrlCTwice, Stop::Terminate, Stop::CancelNow];
-        let stop = stop[chance.below(3) as usize];
+        let ways = [Stop::Terminate, Stop::CancelNow, Stop::CtrlCTwice];
+        let stop = ways[chance.below(if is_interrupt_ignored() { 2 } else { 3 }) as usize];
         let moment = Duration::from_millis(50 + chance.below(4_000));
         let held = Held::by(&trial, other)?;
         let said = trial.world.root().join("said");
@@ -240,6 +233,14 @@ fn stopped(
         return Err(format!("ended with {code}, left behind: {left:?}"));
     }
     Ok(since.elapsed())
+}
+
+/// As a shell starts jobs in the background: loops that this starts ignore it, too.
+fn is_interrupt_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    ignored.unwrap_or(0) & (1 << (Signal::SIGINT as u32 - 1)) != 0
 }
 
 /// What somebody else holds, for as long as this lives.
